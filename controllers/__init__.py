@@ -1,0 +1,1 @@
+"""Which light when, which route where, and the applications that realise both in OpenFlow."""

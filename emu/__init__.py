@@ -1,0 +1,1 @@
+"""emu: packet-level emulation of disaggregated RL training on reconfigurable fabrics."""

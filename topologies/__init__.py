@@ -1,0 +1,1 @@
+"""What is wired: fabrics and their builders."""

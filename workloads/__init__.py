@@ -1,0 +1,1 @@
+"""What wants to move: tasks, collectives, models and orchestrators."""
