@@ -1,0 +1,292 @@
+"""Between an orchestrator and an engine: which transfers may start now, and what the orchestrator then hears.
+
+The dispatcher lowers collectives, follows dependencies, keeps timers and computations, and writes the run's rows. It
+has no clock and no network: an engine moves bytes and time and calls in, in the order of modelled time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+
+from workloads.collectives import lower
+
+from emu.records import CollectiveRecord, FailureRecord, FlowRecord, Trace
+from workloads.cluster import Cluster
+from workloads.protocol import (
+    Action,
+    Announce,
+    Cancel,
+    Cancelled,
+    Collective,
+    Computation,
+    Done,
+    Event,
+    Failed,
+    Orchestrator,
+    Run,
+    SetTimer,
+    Start,
+    Task,
+    TaskId,
+    Timer,
+    Transfer,
+)
+
+
+@dataclass(slots=True)
+class _Job:
+    """A task of the orchestrator's while it runs: its transfers that are not over, and what they showed so far."""
+
+    task: Task
+    asked: float
+    left: int
+    started: float | None = None
+    moved: int = 0
+
+    @property
+    def start(self) -> float:
+        return self.asked if self.started is None else self.started
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A lowered transfer, the job it belongs to, and how many transfers it waits for."""
+
+    transfer: Transfer
+    job: TaskId
+    waits: int
+    next: list[TaskId] = field(default_factory=list)
+
+
+class Dispatcher:
+    """One run of one orchestrator.
+
+    An engine calls `start` once, then repeats: take `ready` transfers and start them, take `stopped` ids and stop them,
+    and report `done`, `failed`, `wake` and `tell` as time passes, never backwards, until `finished`.
+
+    received: asked when a task is cancelled: how many bytes of a transfer in flight have arrived.
+    """
+
+    def __init__(
+        self, orchestrator: Orchestrator, cluster: Cluster, received: Callable[[TaskId], int] = lambda _: 0
+    ) -> None:
+        self.trace = Trace()
+        self._orchestrator = orchestrator
+        self._cluster = cluster
+        self._received = received
+        self._jobs: dict[TaskId, _Job] = {}
+        self._pending: dict[TaskId, _Pending] = {}
+        self._ready: deque[Transfer] = deque()
+        self._stopped: list[TaskId] = []
+        self._announced: list[Announce] = []
+        self._wakes: list[tuple[float, int, Callable[[float], None]]] = []
+        self._order = count()
+        self._in_flight = 0
+
+    # -- what an engine takes -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Tell the orchestrator that time begins."""
+        self._tell(Start(), 0.0)
+
+    def ready(self, now: float) -> list[Transfer]:
+        """The transfers that must start now, in order. Those inside one host are over at once and never returned."""
+        out: list[Transfer] = []
+        while self._ready:
+            transfer = self._ready.popleft()
+            if transfer.id not in self._pending:
+                continue
+            self._in_flight += 1
+            if transfer.src.host == transfer.dst.host:
+                self.done(transfer.id, _row(transfer, now, "local"), now)
+            else:
+                out.append(transfer)
+        return out
+
+    def stopped(self) -> list[TaskId]:
+        """The transfers that were cancelled since the last call; an engine forgets them."""
+        out, self._stopped = self._stopped, []
+        return out
+
+    def announced(self) -> list[Announce]:
+        """What the orchestrator announced to the circuit policy since the last call."""
+        out, self._announced = self._announced, []
+        return out
+
+    @property
+    def next_wake(self) -> float | None:
+        """When the earliest timer fires or computation ends, in modelled seconds."""
+        return self._wakes[0][0] if self._wakes else None
+
+    @property
+    def in_flight(self) -> int:
+        """How many transfers were started and are not over."""
+        return self._in_flight
+
+    @property
+    def finished(self) -> bool:
+        """Nothing in flight, nothing to start, no timer and no computation left."""
+        return not (self._jobs or self._wakes or self._ready)
+
+    # -- what an engine reports ---------------------------------------------------------------------------------------
+
+    def wake(self, now: float) -> None:
+        """Fire every timer and end every computation that is due at `now`."""
+        while self._wakes and self._wakes[0][0] <= now:
+            _, _, action = heapq.heappop(self._wakes)
+            action(now)
+
+    def done(self, transfer: TaskId, row: FlowRecord, now: float) -> None:
+        """A transfer's last byte was read at `now`; `row` is what was seen of it."""
+        pending = self._pending.pop(transfer, None)
+        if pending is None:
+            return
+        self._in_flight -= 1
+        self._record(row)
+        for follower in pending.next:
+            self._release(follower)
+        job = self._jobs[pending.job]
+        job.left -= 1
+        job.moved += row.bytes
+        job.started = row.start if job.started is None else min(job.started, row.start)
+        if job.left == 0:
+            self._end(pending.job, now)
+
+    def failed(self, transfer: TaskId, reason: str, now: float) -> None:
+        """A transfer cannot be finished: its task fails whole."""
+        pending = self._pending.get(transfer)
+        if pending is None:
+            return
+        job = self._drop(pending.job)
+        self.trace.failures.append(FailureRecord(job.task.id, reason, now))
+        self._tell(Failed(job.task, reason), now)
+
+    def tell(self, event: Event, now: float) -> None:
+        """Pass on an event of the fabric (an epoch, a host's failure)."""
+        self._tell(event, now)
+
+    # -- the orchestrator's actions -----------------------------------------------------------------------------------
+
+    def _tell(self, event: Event, now: float) -> None:
+        self.trace.end = max(self.trace.end, now)
+        for action in self._orchestrator.on(event, now):
+            self._act(action, now)
+
+    def _act(self, action: Action, now: float) -> None:
+        match action:
+            case Run(task):
+                self._run(task, now)
+            case Cancel(task_id):
+                self._cancel(task_id, now)
+            case SetTimer(name, at):
+                self._at(max(at, now), lambda when: self._tell(Timer(name), when))
+            case Announce():
+                self._announced.append(action)
+
+    def _run(self, task: Task, now: float) -> None:
+        if task.id in self._jobs:
+            raise ValueError(f"task {task.id} runs already: ids are unique in a run")
+        if isinstance(task, Computation):
+            self._jobs[task.id] = _Job(task, now, 1, started=now)
+            self._at(now + task.duration, lambda when: self._end_computation(task.id, when))
+            return
+        transfers = (task,) if isinstance(task, Transfer) else lower(task, self._cluster)
+        self._jobs[task.id] = _Job(task, now, len(transfers))
+        if not transfers:
+            self._end(task.id, now)
+            return
+        for transfer in transfers:
+            self._pending[transfer.id] = _Pending(transfer, task.id, len(transfer.after))
+        for transfer in transfers:
+            for before in transfer.after:
+                self._pending[before].next.append(transfer.id)
+            if not transfer.after:
+                self._ready.append(transfer)
+
+    def _release(self, follower: TaskId) -> None:
+        pending = self._pending.get(follower)
+        if pending is None:
+            return
+        pending.waits -= 1
+        if pending.waits == 0:
+            self._ready.append(pending.transfer)
+
+    def _cancel(self, task_id: TaskId, now: float) -> None:
+        if task_id not in self._jobs:
+            return
+        job = self._drop(task_id)
+        progress = now - job.asked if isinstance(job.task, Computation) else float(job.moved)
+        self._tell(Cancelled(job.task, progress), now)
+
+    def _drop(self, task_id: TaskId) -> _Job:
+        job = self._jobs.pop(task_id)
+        waiting = {transfer.id for transfer in self._ready}
+        for transfer_id in [key for key, pending in self._pending.items() if pending.job == task_id]:
+            pending = self._pending.pop(transfer_id)
+            if pending.waits == 0 and transfer_id not in waiting:
+                self._in_flight -= 1
+                self._stopped.append(transfer_id)
+                job.moved += self._received(transfer_id)
+        return job
+
+    def _end_computation(self, task_id: TaskId, now: float) -> None:
+        if task_id in self._jobs:
+            self._end(task_id, now)
+
+    def _end(self, task_id: TaskId, now: float) -> None:
+        job = self._jobs.pop(task_id)
+        task = job.task
+        if task.phase:
+            self.trace.touch_phase(task.phase, job.start, now)
+        if isinstance(task, Collective):
+            self.trace.collectives.append(_collective_row(task, job.start, now))
+        self._tell(Done(task, job.start), now)
+
+    def _at(self, when: float, action: Callable[[float], None]) -> None:
+        heapq.heappush(self._wakes, (when, next(self._order), action))
+
+    def _record(self, row: FlowRecord) -> None:
+        self.trace.flows.append(row)
+        if row.phase:
+            phase = self.trace.touch_phase(row.phase, row.start, row.end)
+            match row.how:
+                case "local":
+                    phase.local_bytes += row.bytes
+                case "charged":
+                    phase.charged_bytes += row.bytes
+                case _:
+                    phase.packet_bytes += row.bytes
+
+
+def _row(transfer: Transfer, now: float, how: str) -> FlowRecord:
+    return FlowRecord(
+        transfer.id,
+        transfer.collective,
+        transfer.phase,
+        str(transfer.src),
+        str(transfer.dst),
+        transfer.bytes,
+        now,
+        now,
+        now,
+        how=how,
+    )
+
+
+def _collective_row(task: Collective, start: float, end: float) -> CollectiveRecord:
+    return CollectiveRecord(
+        task.id,
+        task.label or task.id,
+        task.phase,
+        task.kind,
+        task.algorithm,
+        len(task.group),
+        task.bytes,
+        task.merged,
+        start,
+        end,
+    )
