@@ -1,0 +1,1 @@
+"""The packet engine: real TCP through the lab, driven from one process."""
