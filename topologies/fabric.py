@@ -100,6 +100,8 @@ class Fabric:
     _links: dict[Port, Link] = field(default_factory=dict, repr=False)
     _addresses: dict[Port, str] = field(default_factory=dict, repr=False)
     _owners: dict[str, Port] = field(default_factory=dict, repr=False)
+    _wired: dict[str, list[Port]] = field(default_factory=dict, repr=False)
+    """By node: its wired ports, so that asking for them does not search the whole fabric."""
 
     # -- building -------------------------------------------------------------------------------------------------
 
@@ -127,6 +129,8 @@ class Fabric:
             raise FabricError(f"{a}--{b}: delay must not be negative, not {delay}")
         link = Link(a, b, rate, delay)
         self._links[a] = self._links[b] = link
+        for port in (a, b):
+            self._wired[port.node].append(port)
         return link
 
     def next_port(self, node: str) -> Port:
@@ -210,7 +214,7 @@ class Fabric:
     def ports(self, node: str) -> tuple[Port, ...]:
         """The wired ports of a node, by number."""
         self.node(node)
-        return tuple(sorted(port for port in self._links if port.node == node))
+        return tuple(sorted(self._wired[node]))
 
     def link(self, port: Port) -> Link:
         """The cable in that port; raises FabricError if the port is not wired."""
@@ -264,6 +268,7 @@ class Fabric:
         if node.name in self._nodes:
             raise FabricError(f"{node.name}: there is a node of this name already")
         self._nodes[node.name] = node
+        self._wired[node.name] = []
         return node
 
     def _check_free(self, port: Port) -> None:

@@ -1,0 +1,71 @@
+"""A small hybrid fabric: electrical ToRs, and one optical circuit switch between the pods."""
+
+from __future__ import annotations
+
+from topologies.fabric import Fabric, Kind, Port
+from topologies.parameters import Duration, Rate, at_least, check_hosts
+from topologies.registry import builder
+
+
+@builder("hybrid")
+def hybrid(
+    *,
+    pods: int = 4,
+    hosts_per_pod: int = 4,
+    nics: int = 1,
+    gpus: int | None = None,
+    uplinks: int = 2,
+    rate: Rate = 400_000_000_000,
+    uplink_rate: Rate | None = None,
+    electrical_rate: Rate | None = None,
+    delay: Duration = 0.0,
+    name: str = "hybrid",
+) -> Fabric:
+    """Pods of one electrical ToR each, joined by circuits of one OCS and, if asked for, by a thin electrical core.
+
+    Args:
+        pods: how many, each with one ToR; at least 2.
+        hosts_per_pod: hosts below each ToR.
+        nics: NICs of each host, all at the ToR of its pod, 1 to 8.
+        gpus: GPUs of each host; default: one per NIC.
+        uplinks: ports of each ToR into the OCS.
+        rate: of the hosts' links, bit/s.
+        uplink_rate: of the links into the OCS, bit/s; default: `rate`.
+        electrical_rate: of one link per ToR to an electrical core switch, bit/s; default: no such switch, so that
+            pods without a circuit cannot reach each other.
+        delay: of every link and direction, seconds.
+        name: how reports call it.
+
+    Nodes: ToRs t0.., the OCS o0, the core c0; hosts h0.. fill the pods in order. With n = hosts_per_pod * nics, ToR
+    ports 1..n are the NICs in order, n+1..n+uplinks go to the OCS, n+uplinks+1 to the core. Counting ToRs i and uplinks
+    j from 0: uplink j of ToR i is OCS port i * uplinks + j + 1, and ToR i is port i + 1 of the core.
+
+    Raises FabricError for impossible numbers.
+    """
+    gpus = check_hosts(nics, gpus)
+    at_least(2, pods=pods)
+    at_least(1, hosts_per_pod=hosts_per_pod, uplinks=uplinks)
+    uplink_rate = rate if uplink_rate is None else uplink_rate
+    given = {"pods": pods, "hosts_per_pod": hosts_per_pod, "nics": nics, "gpus": gpus, "uplinks": uplinks}
+    rates = {"rate": rate, "uplink_rate": uplink_rate, "electrical_rate": electrical_rate}
+    fabric = Fabric(name, parameters={**given, **rates, "delay": delay})
+    for pod in range(pods):
+        fabric.add_switch(f"t{pod}", Kind.TOR, pod=pod, tier=1)
+    fabric.add_switch("o0", Kind.OCS, tier=2)
+    for pod in range(pods):
+        for host in range(pod * hosts_per_pod, (pod + 1) * hosts_per_pod):
+            fabric.add_host(f"h{host}", gpus=gpus, pod=pod)
+            for nic in range(nics):
+                fabric.connect(Port(f"h{host}", nic), fabric.next_port(f"t{pod}"), rate=rate, delay=delay)
+        for uplink in range(uplinks):
+            port = Port("o0", pod * uplinks + uplink + 1)
+            fabric.connect(fabric.next_port(f"t{pod}"), port, rate=uplink_rate, delay=delay)
+    if electrical_rate is not None:
+        _add_core(fabric, pods, electrical_rate, delay)
+    return fabric.finish()
+
+
+def _add_core(fabric: Fabric, pods: int, rate: int, delay: float) -> None:
+    fabric.add_switch("c0", Kind.EPS, tier=2)
+    for pod in range(pods):
+        fabric.connect(fabric.next_port(f"t{pod}"), Port("c0", pod + 1), rate=rate, delay=delay)
