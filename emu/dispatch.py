@@ -87,7 +87,7 @@ class Dispatcher:
         self._order = count()
         self._in_flight = 0
 
-    # -- what an engine takes -----------------------------------------------------------------------------------------
+    # -- what an engine takes ------------------------------------------------------------
 
     def start(self) -> None:
         """Tell the orchestrator that time begins."""
@@ -132,7 +132,7 @@ class Dispatcher:
         """Nothing in flight, nothing to start, no timer and no computation left."""
         return not (self._jobs or self._wakes or self._ready)
 
-    # -- what an engine reports ---------------------------------------------------------------------------------------
+    # -- what an engine reports ------------------------------------------------------------
 
     def wake(self, now: float) -> None:
         """Fire every timer and end every computation that is due at `now`."""
@@ -169,7 +169,7 @@ class Dispatcher:
         """Pass on an event of the fabric (an epoch, a host's failure)."""
         self._tell(event, now)
 
-    # -- the orchestrator's actions -----------------------------------------------------------------------------------
+    # -- the orchestrator's actions ------------------------------------------------------------
 
     def _tell(self, event: Event, now: float) -> None:
         self.trace.end = max(self.trace.end, now)

@@ -103,7 +103,7 @@ class Fabric:
     _wired: dict[str, list[Port]] = field(default_factory=dict, repr=False)
     """By node: its wired ports, so that asking for them does not search the whole fabric."""
 
-    # -- building -------------------------------------------------------------------------------------------------
+    # -- building ------------------------------------------------------------
 
     def add_host(self, name: str, *, gpus: int = 1, pod: int | None = None) -> Node:
         """Add a host; its NICs come into being as `connect` wires ports 0..7 of it."""
@@ -173,7 +173,7 @@ class Fabric:
             raise FabricError(f"fabric {self.name}: it has no hosts")
         return self
 
-    # -- reading --------------------------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------
 
     def node(self, name: str) -> Node:
         """The node of that name; raises FabricError if there is none."""
@@ -260,7 +260,7 @@ class Fabric:
             graph.add_edge(link.a.node, link.b.node, link=link)
         return graph
 
-    # -- helpers --------------------------------------------------------------------------------------------------
+    # -- helpers ------------------------------------------------------------
 
     def _add(self, node: Node) -> Node:
         if not _NAME.match(node.name):

@@ -89,7 +89,7 @@ class Collective:
 Task = Computation | Transfer | Collective
 
 
-# -- events: what an orchestrator hears ------------------------------------------------------------------------------
+# -- events: what an orchestrator hears ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ Event = (
 )
 
 
-# -- actions: what an orchestrator asks for ---------------------------------------------------------------------------
+# -- actions: what an orchestrator asks for ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A host's own network settings: addresses, neighbours, offloads, TCP's timers. Nothing here reaches past its namespace.
+"""A host's own network settings: addresses, neighbours, offloads, TCP timers; none reaches past its namespace.
 
 TCP's timers are set, never left: with the kernel's 200 ms minimum a flow would lose more to its retransmission timer
 than to the dark time under test, and the ranking of fabrics would change with the dilation.

@@ -44,7 +44,7 @@ def mac_address(fabric: Fabric, nic: Port) -> str:
 class FabricTopo(Topo):  # type: ignore[misc]  # Mininet is untyped
     """Mininet's view of a fabric: the same names and port numbers."""
 
-    def build(self, fabric: Fabric) -> None:  # type: ignore[override]
+    def build(self, fabric: Fabric) -> None:
         """Add every node and cable (called by Topo's constructor)."""
         for node in fabric.nodes:
             if node.kind is Kind.HOST:
@@ -71,7 +71,7 @@ class _BatchLink(Link):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
 
     @classmethod
-    def makeIntfPair(cls, *_: Any, **__: Any) -> None:  # noqa: N802, ANN401 - Mininet's name
+    def makeIntfPair(cls, *_: Any, **__: Any) -> None:  # noqa: ANN401 - Mininet's name
         """Put off to LabNet."""
 
 
@@ -100,7 +100,7 @@ class LabSwitch(OVSSwitch):  # type: ignore[misc]
         return ("--", "add-port", self.name, intf.name, "--", "set", "Interface", intf.name, number)
 
     @classmethod
-    def batchStartup(cls, switches: Iterable[Any], run: Any = run) -> list[Any]:  # noqa: N802, ANN401
+    def batchStartup(cls, switches: Iterable[Any], run: Any = run) -> list[Any]:  # noqa: ANN401
         """Make all bridges in one OVSDB transaction. Raises LabError if it fails."""
         switches = list(switches)
         run("ovs-vsctl", *(part for switch in switches for part in switch.commands))
@@ -132,7 +132,7 @@ class LabNet(Mininet):  # type: ignore[misc]
             self.addController("c0", controller=RemoteController, ip=ip, port=port)
         self.build()
 
-    def buildFromTopo(self, topo: Any = None) -> None:  # noqa: N802, ANN401
+    def buildFromTopo(self, topo: Any = None) -> None:  # noqa: ANN401
         """Let Mininet make the nodes, then make every veth pair in one batch."""
         super().buildFromTopo(topo)
         for host in self.hosts:
@@ -141,7 +141,7 @@ class LabNet(Mininet):  # type: ignore[misc]
             for link in self.fabric.links:
                 self._wire(netlink, link.a, link.b)
 
-    def configHosts(self) -> None:  # noqa: N802
+    def configHosts(self) -> None:
         """Left to emu.lab.hosts, which does it through netlink."""
 
     def start(self) -> None:

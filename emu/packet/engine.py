@@ -1,0 +1,344 @@
+"""The packet engine: runs an orchestrator's transfers as TCP through a lab, in modelled time.
+
+While bytes are in flight, or a circuit change is under way, modelled time runs at wall/TDF. When the fabric is idle it
+jumps to the next event (a timer, a computation's end, the moment at which the next circuit change must be handed over),
+so that minutes of computation cost nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from emu.dispatch import Dispatcher
+from emu.packet.clock import ModelClock
+from emu.packet.lanes import Lane, LaneKey, Lanes, Part
+from emu.packet.loop import Loop
+from emu.records import FlowRecord
+from topologies.fabric import Fabric, Port
+from workloads.cluster import Cluster
+from workloads.protocol import Endpoint, Event, Orchestrator, TaskId, Transfer
+
+_DRAIN_POLL, _DRAIN_LIMIT = 0.001, 2.0
+_PULSE = 0.25
+STALL_LIMIT = 10.0
+"""Wall seconds without a byte, nothing scheduled that could help, after which what is in flight has failed."""
+
+
+class Circuits(Protocol):
+    """Whoever keeps the circuit schedule. Instants are modelled seconds."""
+
+    def next_handover(self) -> float | None:
+        """When the next change must be handed to the controller, or None if none is left."""
+        ...
+
+    def hand_over(self, clock: ModelClock) -> None:
+        """Hand it over now."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """A change was handed over and is not committed yet: modelled time must not jump."""
+        ...
+
+    def take_events(self) -> list[tuple[Event, float]]:
+        """What happened since the last call, with the modelled time of each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """sigma divides bytes, beta divides rates; durations then stretch by tdf = beta/sigma."""
+
+    sigma: float
+    beta: float
+
+    @property
+    def tdf(self) -> float:
+        """Wall seconds per modelled second."""
+        return self.beta / self.sigma
+
+    def bytes(self, modelled: int) -> int:
+        """Bytes that are sent for so many modelled ones, never less than one."""
+        return max(1, round(modelled / self.sigma))
+
+
+@dataclass(frozen=True, slots=True)
+class Charging:
+    """Messages that scale to less than one MTU are charged alpha + bytes/rate of modelled time, unless `send`."""
+
+    mtu: int
+    alpha: float
+    send: bool = False
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A transfer that was started: its parts (one per stripe), and how many are not over."""
+
+    transfer: Transfer
+    parts: list[Part]
+    left: int
+    own_lanes: list[LaneKey] = field(default_factory=list)
+    opened: float | None = None
+
+
+class PacketEngine:
+    """One run of one orchestrator through open lanes."""
+
+    def __init__(
+        self,
+        orchestrator: Orchestrator,
+        cluster: Cluster,
+        fabric: Fabric,
+        loop: Loop,
+        lanes: Lanes,
+        scale: Scale,
+        charging: Charging,
+        circuits: Circuits,
+        pulse: Callable[[float], None] = lambda now: None,
+    ) -> None:
+        """`pulse(now)` is called a few times a second: to show progress, and to raise if the lab has broken."""
+        self.dispatcher = Dispatcher(orchestrator, cluster, self._received)
+        self.clock = ModelClock(scale.tdf)
+        self.late_lanes = 0
+        self._fabric, self._loop, self._lanes = fabric, loop, lanes
+        self._scale, self._charging, self._circuits = scale, charging, circuits
+        self._flights: dict[TaskId, _Flight] = {}
+        self._charged: list[tuple[float, Transfer, float]] = []
+        self._pulse = pulse
+        self._progress = (0, 0.0)
+        self._next_pulse = 0.0
+
+    def run(self) -> None:
+        """Run to the end of the workload; the rows are in `dispatcher.trace`, complete or not if interrupted."""
+        with _quiet_memory():
+            self.clock.start()
+            self._loop.monitor(True)
+            try:
+                self.dispatcher.start()
+                while not self._over():
+                    self._step()
+                self.dispatcher.trace.complete = not self.dispatcher.trace.failures
+            finally:
+                self._loop.monitor(False)
+                self.dispatcher.trace.end = max(self.dispatcher.trace.end, self.clock.now())
+
+    # -- time ------------------------------------------------------------
+
+    def _over(self) -> bool:
+        self._start_ready()
+        return self.dispatcher.finished and not self._circuits.busy
+
+    def _step(self) -> None:
+        handover = None if self.dispatcher.finished else self._circuits.next_handover()
+        upcoming = [t for t in (self.dispatcher.next_wake, handover, self._next_charge()) if t is not None]
+        target = min(upcoming, default=None)
+        if target is not None and target > self.clock.now() and self._idle():
+            self.clock.jump(target)
+        limit = time.monotonic() + _PULSE
+        self._loop.turn(limit if target is None else min(limit, self.clock.wall(target)))
+        self._advance(handover)
+        self._watch(target)
+
+    def _advance(self, handover: float | None) -> None:
+        now = self.clock.now()
+        if handover is not None and handover <= now and not self._circuits.busy:
+            self._circuits.hand_over(self.clock)
+        for event, at in self._circuits.take_events():
+            self.dispatcher.tell(event, at)
+        self._end_charges(now)
+        self.dispatcher.wake(now)
+
+    def _watch(self, target: float | None) -> None:
+        """Let the lab's keeper look, and give up on transfers that stand still with nothing to come."""
+        wall = time.monotonic()
+        read, since = self._progress
+        moved = self._lanes.bytes_read != read or not self._flights
+        if moved or target is not None or self._circuits.busy:
+            self._progress = (self._lanes.bytes_read, wall)
+        elif wall - since > STALL_LIMIT:
+            for transfer_id in list(self._flights):
+                flight = self._flights.get(transfer_id)
+                if flight is not None:
+                    reason = f"{flight.transfer.src} -> {flight.transfer.dst}: no byte for {STALL_LIMIT:g} s"
+                    self.dispatcher.failed(transfer_id, reason, self.clock.now())
+        if wall >= self._next_pulse:
+            self._next_pulse = wall + _PULSE
+            self._pulse(self.clock.now())
+
+    def _idle(self) -> bool:
+        """Nothing in flight, nothing under way, and every byte acknowledged (so queues are empty too)."""
+        if self._flights or self._circuits.busy:
+            return False
+        deadline = time.monotonic() + _DRAIN_LIMIT
+        while self._lanes.unacknowledged():
+            if time.monotonic() > deadline:
+                return False
+            self._loop.turn(time.monotonic() + _DRAIN_POLL)
+        return True
+
+    # -- transfers ------------------------------------------------------------
+
+    def _start_ready(self) -> None:
+        for transfer_id in self.dispatcher.stopped():
+            self._forget(transfer_id)
+        while ready := self.dispatcher.ready(self.clock.now()):
+            for transfer in ready:
+                self._start(transfer)
+
+    def _start(self, transfer: Transfer) -> None:
+        size = self._scale.bytes(transfer.bytes)
+        if size < self._charging.mtu and not self._charging.send:
+            self._charge(transfer)
+            return
+        pairs = stripe_pairs(self._fabric, transfer.src, transfer.dst)
+        sizes = [size // len(pairs) + (i < size % len(pairs)) for i in range(len(pairs))]
+        parts = [Part(share, lambda part: self._part_done(transfer.id)) for share in sizes]
+        flight = self._flights[transfer.id] = _Flight(transfer, parts, len(parts))
+        for part, (src, dst) in zip(parts, pairs, strict=True):
+            self._put(flight, part, src, dst)
+
+    def _put(self, flight: _Flight, part: Part, src: Port, dst: Port) -> None:
+        transfer = flight.transfer
+        fresh = transfer.connection == "new"
+        key = LaneKey(src, dst, f"{transfer.channel}#{transfer.id}" if fresh else transfer.channel)
+        lane = self._lanes.get(key)
+        if lane is not None:
+            self._lanes.send(lane, part)
+            return
+        if fresh:
+            flight.own_lanes.append(key)
+            flight.opened = time.monotonic()  # a new connection's set-up counts
+        else:
+            self.late_lanes += 1
+        self._lanes.open(key, lambda lane: self._lanes.send(lane, part))
+
+    def _part_done(self, transfer_id: TaskId) -> None:
+        flight = self._flights[transfer_id]
+        flight.left -= 1
+        if flight.left == 0:
+            del self._flights[transfer_id]
+            for key in flight.own_lanes:
+                self._lanes.close(key)
+            row = self._row(flight)
+            self.dispatcher.done(transfer_id, row, max(row.end, self.dispatcher.trace.end))
+            self._start_ready()
+
+    def _row(self, flight: _Flight) -> FlowRecord:
+        transfer, parts = flight.transfer, flight.parts
+        start = min(part.start for part in parts) if flight.opened is None else flight.opened
+        return FlowRecord(
+            id=transfer.id,
+            collective=transfer.collective,
+            phase=transfer.phase,
+            src=str(transfer.src),
+            dst=str(transfer.dst),
+            bytes=transfer.bytes,
+            start=self._modelled(start),
+            first_byte=self._modelled(min(part.first_byte for part in parts)),
+            end=self._modelled(max(part.end for part in parts)),
+            retransmits=sum(part.retransmits for part in parts),
+            rtt=max(part.rtt for part in parts) / self._scale.tdf,
+        )
+
+    def _modelled(self, wall: float) -> float:
+        """Modelled time of a wall instant since the last jump; a flight never spans a jump."""
+        return self.clock.now() - (time.monotonic() - wall) / self._scale.tdf
+
+    def _received(self, transfer_id: TaskId) -> int:
+        """Modelled bytes of a transfer that have arrived."""
+        flight = self._flights.get(transfer_id)
+        if flight is None:
+            return 0
+        read = sum(part.bytes - part.unread for part in flight.parts)
+        return min(flight.transfer.bytes, round(read * self._scale.sigma))
+
+    def _forget(self, transfer_id: TaskId) -> None:
+        """Stop a cancelled transfer: its lanes are closed, for bytes already in a stream cannot be taken back."""
+        flight = self._flights.pop(transfer_id, None)
+        self._charged = [entry for entry in self._charged if entry[1].id != transfer_id]
+        if flight is None:
+            return
+        for part in flight.parts:
+            if part.lane is not None:
+                self._restart(part.lane, part)
+
+    def _restart(self, lane: Lane, cancelled: Part) -> None:
+        """Reopen a lane without a cancelled part; what else was on it starts again."""
+        others = [part for part in lane.reading if part is not cancelled]
+        self._lanes.close(lane.key)
+        if others:
+            for part in others:
+                part.unsent = part.unread = part.bytes
+            self._lanes.open(lane.key, lambda fresh: self._resend(fresh, others))
+
+    def _resend(self, lane: Lane, parts: list[Part]) -> None:
+        for part in parts:
+            self._lanes.send(lane, part)
+
+    # -- charged messages ------------------------------------------------------------
+
+    def _charge(self, transfer: Transfer) -> None:
+        rate = min(self._fabric.link(src).rate for src, _ in stripe_pairs(self._fabric, transfer.src, transfer.dst))
+        start = self.clock.now()
+        self._charged.append((start + self._charging.alpha + transfer.bytes * 8 / rate, transfer, start))
+
+    def _next_charge(self) -> float | None:
+        return min((entry[0] for entry in self._charged), default=None)
+
+    def _end_charges(self, now: float) -> None:
+        due = sorted((entry for entry in self._charged if entry[0] <= now), key=lambda entry: entry[0])
+        if due:
+            self._charged = [entry for entry in self._charged if entry[0] > now]
+        for end, transfer, start in due:
+            row = FlowRecord(
+                transfer.id,
+                transfer.collective,
+                transfer.phase,
+                str(transfer.src),
+                str(transfer.dst),
+                transfer.bytes,
+                start,
+                end,
+                end,
+                how="charged",
+            )
+            self.dispatcher.done(transfer.id, row, now)
+
+
+def stripe_pairs(fabric: Fabric, src: Endpoint, dst: Endpoint) -> list[tuple[Port, Port]]:
+    """The NIC pairs a transfer goes over: the ones it names, else NIC i to NIC i, the shorter side round robin."""
+    sources = fabric.nics(src.host) if src.nic is None else (fabric.nics(src.host)[src.nic],)
+    targets = fabric.nics(dst.host) if dst.nic is None else (fabric.nics(dst.host)[dst.nic],)
+    count = max(len(sources), len(targets)) if src.nic is None and dst.nic is None else 1
+    if src.nic is None and dst.nic is not None:
+        count = len(sources)
+    elif dst.nic is None and src.nic is not None:
+        count = len(targets)
+    return [(sources[i % len(sources)], targets[i % len(targets)]) for i in range(count)]
+
+
+def lane_keys(fabric: Fabric, transfers: Iterable[Transfer]) -> Iterator[LaneKey]:
+    """The kept connections that these transfers will use."""
+    for transfer in transfers:
+        if transfer.connection == "kept" and transfer.src.host != transfer.dst.host:
+            for src, dst in stripe_pairs(fabric, transfer.src, transfer.dst):
+                yield LaneKey(src, dst, transfer.channel)
+
+
+@contextmanager
+def _quiet_memory() -> Iterator[None]:
+    """No garbage collection inside: a pause would show up as latency of the fabric."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
