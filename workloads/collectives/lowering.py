@@ -1,0 +1,136 @@
+"""From a collective to the transfers that carry it out, and what is known of them beforehand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from workloads.cluster import Cluster
+from workloads.collectives.registry import CollectiveError, lowering_of
+from workloads.collectives.schedule import Move, Schedule
+from workloads.protocol import Collective, CollectiveKind, Endpoint, Transfer
+
+
+def lower(collective: Collective, cluster: Cluster) -> tuple[Transfer, ...]:
+    """The transfers of a collective, each after those that it waits for; none for one rank or no bytes.
+
+    Sizes are exact: where a tensor does not divide evenly, pieces differ by one byte, and empty ones are not sent.
+    Transfers between ranks of one host are among them. Ids are "<collective>/<step>.<number within the step>".
+    Channels are named after the algorithm, so collectives of one group and algorithm share their connections.
+
+    Raises CollectiveError for what `check` refuses.
+    """
+    check(collective, cluster)
+    moves = moves_of(collective)
+    ids = _ids(collective, moves)
+    ends = cluster.endpoints(collective.group)
+    return tuple(_transfer(collective, move, ids[i], ends, ids) for i, move in enumerate(moves))
+
+
+def moves_of(collective: Collective) -> tuple[Move, ...]:
+    """The moves of a collective by position in its group. Raises CollectiveError for a collective that is not valid."""
+    check(collective)
+    result = Schedule()
+    if _moves_anything(collective):
+        lowering_of(collective.kind, collective.algorithm).build(result, collective)
+    return tuple(result.moves)
+
+
+def check(collective: Collective, cluster: Cluster | None = None) -> None:
+    """Raise CollectiveError if a collective makes no sense, or has ranks that the cluster does not."""
+    for problem in _problems(collective, cluster):
+        raise CollectiveError(f"{collective.kind} {collective.id!r}: {problem}")
+    lowering_of(collective.kind, collective.algorithm)
+
+
+def critical_steps(collective: Collective) -> int:
+    """Messages that wait for each other on the longest path, those that share a connection included.
+
+    For tensors of at least one byte for each rank and chunk; with fewer, empty pieces may shorten the path.
+    """
+    check(collective)
+    if not _moves_anything(collective):
+        return 0
+    return lowering_of(collective.kind, collective.algorithm).steps(collective)
+
+
+def bytes_per_rank(collective: Collective) -> tuple[Fraction, ...]:
+    """Bytes that each rank of the group sends, in the group's order.
+
+    The textbook formulas, such as 2(N-1)/N S for a ring all-reduce; exact if the tensor divides evenly, else each
+    message may differ by less than a byte.
+    """
+    check(collective)
+    if not _moves_anything(collective):
+        return (Fraction(0),) * len(collective.group)
+    sent = lowering_of(collective.kind, collective.algorithm).sent(collective)
+    return tuple(share * collective.bytes for share in sent)
+
+
+def bus_factor(kind: CollectiveKind, ranks: int) -> Fraction:
+    """busbw / algbw, where algbw is the collective's bytes by its completion time.
+
+    As nccl-tests defines it (doc/PERFORMANCE.md): 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and
+    all-to-all, 1 for broadcast and send-receive (a permutation). An incast, whose n-1 senders send the bytes each, has
+    n-1 by the same reasoning: the factor makes busbw comparable to the rate of the busiest link.
+    """
+    if ranks < 2:
+        return Fraction(0)
+    factors: dict[CollectiveKind, Fraction] = {
+        "all-reduce": Fraction(2 * (ranks - 1), ranks),
+        "all-gather": Fraction(ranks - 1, ranks),
+        "reduce-scatter": Fraction(ranks - 1, ranks),
+        "all-to-all": Fraction(ranks - 1, ranks),
+        "broadcast": Fraction(1),
+        "permutation": Fraction(1),
+        "incast": Fraction(ranks - 1),
+    }
+    return factors[kind]
+
+
+def _moves_anything(collective: Collective) -> bool:
+    return len(collective.group) > 1 and collective.bytes > 0
+
+
+def _problems(collective: Collective, cluster: Cluster | None) -> Iterable[str]:
+    group = collective.group
+    repeated = sorted(rank for rank, times in Counter(group).items() if times > 1)
+    if not group:
+        yield "the group has no ranks"
+    elif repeated:
+        yield f"rank {repeated[0]} is in the group twice"
+    elif not 0 <= collective.root < len(group):
+        yield f"root {collective.root} is no index into a group of {len(group)}"
+    if collective.bytes < 0:
+        yield f"bytes must not be negative, not {collective.bytes}"
+    if collective.chunks < 1:
+        yield f"chunks must be at least 1, not {collective.chunks}"
+    if cluster:
+        yield from (
+            f"there is no rank {rank}; the cluster has ranks 0 to {cluster.ranks - 1}"
+            for rank in group
+            if not 0 <= rank < cluster.ranks
+        )
+
+
+def _ids(collective: Collective, moves: Sequence[Move]) -> list[str]:
+    numbers: Counter[int] = Counter()
+    ids = []
+    for move in moves:
+        ids.append(f"{collective.id}/{move.step}.{numbers[move.step]}")
+        numbers[move.step] += 1
+    return ids
+
+
+def _transfer(collective: Collective, move: Move, name: str, ends: Sequence[Endpoint], ids: Sequence[str]) -> Transfer:
+    return Transfer(
+        id=name,
+        src=ends[move.src],
+        dst=ends[move.dst],
+        bytes=move.piece.bytes,
+        channel=move.channel,
+        after=tuple(ids[index] for index in move.after),
+        phase=collective.phase,
+        collective=collective.id,
+    )
