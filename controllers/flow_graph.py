@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from controllers.paths import Forwarder, number_of
+from controllers.paths import Forwarder, number_of, turns_back
 from controllers.tables import Rule
 from topologies.fabric import Kind, Port
 
@@ -70,7 +70,7 @@ class Fates:
         if self._forwarder.fabric.node(arrival.node).kind is Kind.HOST:
             return self._landed(arrival.node, None, arrival)
         rule = self._forwarder.rule(arrival.node, self._address)
-        if rule is not None and rule.out_port == arrival.number:
+        if rule is not None and turns_back(rule, arrival):
             return Fate("dropped", arrival.node, rule)
         return self.of_switch(arrival.node)
 
@@ -85,7 +85,7 @@ class Fates:
         if self._forwarder.fabric.node(arrival.node).kind is Kind.HOST:
             return self._landed(switch, rule, arrival), switch
         onward = self._forwarder.rule(arrival.node, self._address)
-        if onward is not None and onward.out_port == arrival.number:
+        if onward is not None and turns_back(onward, arrival):
             return Fate("dropped", arrival.node, onward), switch
         return None, arrival.node
 

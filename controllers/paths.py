@@ -2,8 +2,8 @@
 
 Two views of one thing, kept apart on purpose. `LitGraph` says what the wiring and the circuits *could* carry;
 `Forwarder` follows forwarding tables exactly as packets do: highest priority first, masks, ports of entry, and like
-OpenFlow never out of the port that a packet came in by. Routes are made from the first, checks compare the second
-with it.
+OpenFlow not out of the port that a packet came in by, unless the rule says so. Routes are made from the first, checks
+compare the second with it.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ def cross(fabric: Fabric, port: Port, through: Callable[[Port], int | None]) -> 
     return arrival, tuple(exits)
 
 
+def turns_back(rule: Rule, arrival: Port) -> bool:
+    """Whether a switch drops a packet because its rule would send it out of the port that it came in by."""
+    return rule.out_port == arrival.number and not rule.hairpin
+
+
 class LitGraph:
     """The directed graph of electrical links and lit circuits. Circuits may shine one way only; hosts never forward."""
 
@@ -51,6 +56,8 @@ class LitGraph:
         for port in fabric.transmitters():
             if (landed := cross(fabric, port, exits.get)) is not None:
                 self.landing[port] = landed[0]
+        self.one_way = any(self.landing.get(arrival) != port for port, arrival in self.landing.items())
+        """Whether some light is not answered by light the other way."""
         self._feeders = {arrival: port for port, arrival in self.landing.items()}
         self._inward: dict[str, list[Port]] = {node.name: [] for node in fabric.nodes}
         """By node: the switch ports whose packets arrive there."""
@@ -167,7 +174,7 @@ class Forwarder:
             if self.fabric.node(arrival.node).kind is Kind.HOST:
                 return tuple(hops) if arrival == dst else None
             rule = self.rule(arrival.node, address, arrival.number)
-            if rule is None or rule.out_port == arrival.number:
+            if rule is None or turns_back(rule, arrival):
                 return None
             port = Port(arrival.node, rule.out_port)
         return None

@@ -6,7 +6,7 @@ any process and on any machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from hashlib import blake2b
 
 from controllers.circuits import check_epoch
@@ -84,14 +84,16 @@ def _circuit_rules(epoch: Epoch, ocs: str) -> list[Rule]:
 def _next_hops(graph: LitGraph, nics: Sequence[Port], seed: int, priority: int) -> dict[str, list[Rule]]:
     """Explicit next hops to the given NICs, by switch."""
     rules: dict[str, list[Rule]] = {switch.name: [] for switch in graph.fabric.switches}
+    entries = {graph.landing[nic] for nic in graph.fabric.all_nics if nic in graph.landing} if graph.one_way else set()
     for nic in nics:
         feeder = graph.feeder(nic)
         if feeder is None or graph.fabric.node(feeder.node).kind is Kind.HOST:
             continue  # nothing, or only another host's NIC, shines at it
         address = number_of(graph.fabric.address(nic))
-        rules[feeder.node].append(Rule(priority, feeder.number, address))
-        for switch, ports in graph.towards(feeder.node).items():
-            rules[switch].append(Rule(priority, _choice(ports, seed, switch, address).number, address))
+        chosen = [feeder, *(_choice(ports, seed, s, address) for s, ports in graph.towards(feeder.node).items())]
+        entered = entries - {graph.landing.get(nic)} | ({graph.landing[p] for p in chosen} if graph.one_way else set())
+        for port in chosen:
+            rules[port.node].append(Rule(priority, port.number, address, hairpin=port in entered))
     return rules
 
 
@@ -107,7 +109,8 @@ def _two_level(graph: LitGraph, circuits: Mapping[str, list[Rule]], seed: int) -
     """Two-level rules, mended by explicit next hops; these alone if what remains could not be mended so."""
     rules = two_level_rules(graph.fabric)
     forwarder = Forwarder(graph.fabric, _finished(graph.fabric, {**rules, **circuits}))
-    missed = [nic for nic in graph.fabric.all_nics if not _served(graph, forwarder, nic)]
+    entered = {graph.landing[src].node for src in graph.fabric.all_nics if src in graph.landing}
+    missed = [nic for nic in graph.fabric.all_nics if not _served(graph, forwarder, entered, nic)]
     if not missed:
         return rules
     hops = _next_hops(graph, missed, seed, OVERRIDE)
@@ -117,14 +120,14 @@ def _two_level(graph: LitGraph, circuits: Mapping[str, list[Rule]], seed: int) -
     return {switch: [*rules.get(switch, []), *extra] for switch, extra in hops.items()}
 
 
-def _served(graph: LitGraph, forwarder: Forwarder, nic: Port) -> bool:
-    """Whether every switch that can reach a NIC delivers to it, and no other one goes in circles or astray."""
+def _served(graph: LitGraph, forwarder: Forwarder, entered: Set[str], nic: Port) -> bool:
+    """Whether everyone who can reach a NIC is delivered to it, and no switch sends packets in circles or astray."""
     feeder = graph.feeder(nic)
     reaching = graph.distances(feeder.node) if feeder is not None else {}
     fates = Fates(forwarder, nic)
     for switch in graph.fabric.switches:
         end = fates.of_switch(switch.name).end
-        if end != "delivered" and (switch.name in reaching or end != "dropped"):
+        if end in ("loop", "wrong") or (end == "dropped" and switch.name in entered and switch.name in reaching):
             return False
     return True
 

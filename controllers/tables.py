@@ -17,6 +17,8 @@ class Rule:
     priority: the highest that matches wins.
     destination, mask: an IPv4 destination under an arbitrary bit mask, both as integers (packet switches).
     in_port: the port of entry (circuit switches).
+    hairpin: whether packets may leave by the port that they came in by, which an OpenFlow `output` refuses by itself.
+        Only one-way circuits need it, where the two directions of a port lead to different places.
     """
 
     priority: int
@@ -24,6 +26,7 @@ class Rule:
     destination: int | None = None
     mask: int = 0xFFFFFFFF
     in_port: int | None = None
+    hairpin: bool = False
 
     def matches(self, address: int) -> bool:
         """Whether an IPv4 destination matches."""
