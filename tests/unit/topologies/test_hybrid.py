@@ -1,0 +1,54 @@
+"""The hybrid builder: pods, the OCS and its port numbers, the optional electrical core."""
+
+# ruff: noqa: D103 - the names of the tests say it
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from topologies.fabric import FabricError, Kind, Port
+from topologies.hybrid import hybrid
+
+
+def test_default_has_four_pods_on_one_ocs() -> None:
+    fabric = hybrid()
+    assert [len(fabric.of_kind(kind)) for kind in (Kind.HOST, Kind.TOR, Kind.OCS, Kind.EPS)] == [16, 4, 1, 0]
+    assert {host.pod for host in fabric.hosts[4:8]} == {1}
+    assert fabric.routing == "shortest-path"
+
+
+def test_ocs_ports_follow_the_documented_numbers() -> None:
+    fabric = hybrid(pods=3, hosts_per_pod=2, nics=2, uplinks=3)
+    for tor in range(3):
+        for uplink in range(3):
+            assert fabric.peer(Port("o0", tor * 3 + uplink + 1)) == Port(f"t{tor}", 5 + uplink)
+    assert fabric.peer(Port("h3", 1)) == Port("t1", 4)
+
+
+def test_electrical_core_is_thin_and_joins_every_tor() -> None:
+    fabric = hybrid(rate=100, uplink_rate=200, electrical_rate=10)
+    assert [fabric.peer(port) for port in fabric.ports("c0")] == [Port(f"t{i}", 7) for i in range(4)]
+    assert {fabric.link(port).rate for port in fabric.ports("c0")} == {10}
+    assert {fabric.link(port).rate for port in fabric.ports("o0")} == {200}
+    assert fabric.link(Port("h0", 0)).rate == 100
+
+
+def test_uplink_rate_follows_rate() -> None:
+    assert hybrid(rate=7).link(Port("o0", 1)).rate == 7
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"pods": 1}, "pods must be at least 2"),
+        ({"hosts_per_pod": 0}, "hosts_per_pod must be at least 1"),
+        ({"uplinks": 0}, "uplinks must be at least 1"),
+        ({"nics": 0}, "nics must be 1 to 8"),
+        ({"electrical_rate": 0}, "rate must be positive"),
+    ],
+)
+def test_impossible_parameters_are_refused(parameters: dict[str, Any], words: str) -> None:
+    with pytest.raises(FabricError, match=words):
+        hybrid(**parameters)
