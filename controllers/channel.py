@@ -1,0 +1,356 @@
+"""What the engine and the controller process say to each other, and how it is written on the Unix socket.
+
+One JSON object a line: `{"v": 1, "id": 7, "kind": "Install", "body": {…}}`. The engine sends requests, each with an id
+of its own; the controller answers each one once, with that id, and sends events with `id` null whenever it has any. The
+first line of a connection is the event Hello. Instants are CLOCK_MONOTONIC in nanoseconds, which is one clock for every
+process of a machine; durations in seconds are floats.
+
+Neither side of the channel needs the OpenFlow library to import this module.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from controllers.tables import Rule, Table
+
+PROTOCOL = 1
+"""The version of this protocol; a line of another version is refused."""
+
+
+class ControllerError(RuntimeError):
+    """The controller could not do what it was asked, or what it says cannot be understood.
+
+    dpid: the switch that is to blame, if one is.
+    """
+
+    def __init__(self, reason: str, dpid: int | None = None) -> None:
+        super().__init__(reason if dpid is None else f"switch {dpid}: {reason}")
+        self.reason = reason
+        self.dpid = dpid
+
+
+class ControllerLost(ControllerError):
+    """The controller process is gone, or does not answer in time: nothing can be said of the switches any more."""
+
+
+# -- what is asked ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """What changes at one switch: first the rules `delete` go, then those of `add` come, in one atomic bundle.
+
+    A rule that is added replaces one of the same match and priority.
+    """
+
+    delete: Table = ()
+    add: Table = ()
+
+    @property
+    def optical(self) -> bool:
+        """True if these are cross-connects of an OCS: rules that match the port of entry."""
+        return any(rule.in_port is not None for rule in (*self.delete, *self.add))
+
+
+Changes = Mapping[int, RuleChange]
+"""By datapath id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """Replace everything that each switch holds by its table, then read it back. Answered by Installed."""
+
+    tables: dict[int, Table]
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Get an epoch change ready and fire it. Answered by Prepared; Staged and then Committed or Aborted follow.
+
+    change: a name, unique in a run.
+    dark: what goes at `at_ns`: the circuits that change (and, before them, detours at packet switches).
+    light: what comes `reconfiguration_ns` after the circuits went dark: new circuits, then the routes that use them.
+    at_ns: the asked instant, or None for as soon as it is ready.
+    """
+
+    change: str
+    dark: dict[int, RuleChange]
+    light: dict[int, RuleChange]
+    at_ns: int | None
+    reconfiguration_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """Give an epoch change up, if it is not too late. Answered by AbortOutcome."""
+
+    change: str
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """Nothing but an answer is asked for. Answered by EchoReply."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureBarriers:
+    """Send `count` barriers to a switch, one after the other. Answered by Barriers."""
+
+    dpid: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFlows:
+    """Read what a switch holds, with its counters. Answered by Flows."""
+
+    dpid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Compare what the switches hold with what was installed and committed. Answered by Installed."""
+
+    dpids: tuple[int, ...]
+
+
+Request = Install | Prepare | Abort | Echo | MeasureBarriers | ReadFlows | Verify
+
+
+Outcome = Literal["discarded", "restored", "committed", "failed"]
+
+# -- what is answered ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """Every switch holds exactly what it should: `rules` of them in all."""
+
+    rules: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The bundles of a change are filled and closed; it is fired at `at_ns`."""
+
+    change: str
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortOutcome:
+    """How an abort went.
+
+    outcome: `discarded`: no switch had changed. `restored`: DARK had been committed, and the old epoch is back.
+        `committed`: it was too late, the new epoch holds. `failed`: the old epoch could not be brought back.
+    """
+
+    change: str
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class EchoReply:
+    """`at_ns`: when the controller answered."""
+
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Barriers:
+    """Seconds from each barrier request to its reply."""
+
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowCount:
+    """A rule as the switch holds it, and what it has matched since it was added."""
+
+    rule: Rule
+    packets: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """What a switch holds. `foreign` describes the entries that are not of the shape of a Rule: not from here."""
+
+    dpid: int
+    flows: tuple[FlowCount, ...]
+    foreign: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request was not done, or not in full; why, and which switch is to blame if one is."""
+
+    reason: str
+    dpid: int | None = None
+
+
+Answer = Installed | Prepared | AbortOutcome | EchoReply | Barriers | Flows | Refused
+
+
+# -- what happens by itself ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The controller is there. `library`: the name and version of the OpenFlow library it runs on."""
+
+    library: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchConnected:
+    """A switch's OpenFlow connection is up."""
+
+    dpid: int
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchLost:
+    """A switch's OpenFlow connection is gone."""
+
+    dpid: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """When one switch's COMMIT was sent, and when the reply to the barrier behind it came."""
+
+    sent_ns: int
+    replied_ns: int
+    optical: bool
+
+
+Stage = Literal["dark", "light", "restore"]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One stage of a change is over at every switch. `asked_ns`: the instant at which it was due."""
+
+    change: str
+    stage: Stage
+    asked_ns: int
+    switches: dict[int, Stamps] = field(default_factory=dict)
+
+    @property
+    def sent_ns(self) -> int:
+        """When the first COMMIT was sent (the asked instant if no switch changed)."""
+        return min((stamps.sent_ns for stamps in self.switches.values()), default=self.asked_ns)
+
+    @property
+    def replied_ns(self) -> int:
+        """When the last barrier reply came (the asked instant if no switch changed)."""
+        return max((stamps.replied_ns for stamps in self.switches.values()), default=self.asked_ns)
+
+    @property
+    def lateness(self) -> float:
+        """Seconds from the asked instant to the first COMMIT."""
+        return (self.sent_ns - self.asked_ns) / 1e9
+
+    @property
+    def skew(self) -> float:
+        """Seconds between the first and the last OCS to acknowledge (0 if fewer than two changed)."""
+        replies = [stamps.replied_ns for stamps in self.switches.values() if stamps.optical]
+        return (max(replies) - min(replies)) / 1e9 if replies else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A change is done: every switch acknowledged both stages."""
+
+    change: str
+    dark: Staged
+    light: Staged
+
+    @property
+    def control_dark(self) -> float:
+        """The control plane's dark time: seconds from the last OCS's DARK commit to the last OCS's reply to LIGHT."""
+        gone = [stamps.sent_ns for stamps in self.dark.switches.values() if stamps.optical]
+        back = [stamps.replied_ns for stamps in self.light.switches.values() if stamps.optical]
+        return (max(back) - max(gone)) / 1e9 if gone and back else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Aborted:
+    """A change was given up; `outcome` as in AbortOutcome. `dpid`: the switch that is to blame, if one is."""
+
+    change: str
+    outcome: Outcome
+    reason: str
+    dpid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something went wrong that no request is waiting for, such as an OpenFlow error message out of turn."""
+
+    reason: str
+    dpid: int | None = None
+
+
+Event = Hello | SwitchConnected | SwitchLost | Staged | Committed | Aborted | Fault
+Message = Request | Answer | Event
+
+
+# -- how it is written -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the channel; `id` None marks an event."""
+
+    id: int | None
+    body: Message
+
+
+_ADAPTERS: dict[str, TypeAdapter[Message]] = {kind.__name__: TypeAdapter(kind) for kind in get_args(Message)}
+
+
+def encode(body: Message, line_id: int | None = None) -> bytes:
+    """One message as a line."""
+    kind = type(body).__name__
+    data = _ADAPTERS[kind].dump_python(body, mode="json")
+    envelope = {"v": PROTOCOL, "id": line_id, "kind": kind, "body": data}
+    return json.dumps(envelope, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> Line:
+    """The message of a line. Raises ControllerError for what is no message of this version of the protocol."""
+    try:
+        envelope = json.loads(line)
+        version, line_id, kind, body = (envelope[key] for key in ("v", "id", "kind", "body"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ControllerError(f"not a line of the controller's channel: {line[:80]!r} ({error!r})") from None
+    if version != PROTOCOL:
+        raise ControllerError(f"the channel speaks version {PROTOCOL}, this line version {version}")
+    if kind not in _ADAPTERS or not (line_id is None or isinstance(line_id, int)):
+        raise ControllerError(f"the channel has no message {kind!r} with id {line_id!r}")
+    try:
+        return Line(line_id, _ADAPTERS[kind].validate_python(body))
+    except ValidationError as error:
+        raise ControllerError(f"malformed {kind}: {error.errors()[0]['msg']} at {error.errors()[0]['loc']}") from None
+
+
+class LineBuffer:
+    """Puts the pieces that a socket delivers together to lines."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[Line]:
+        """The lines that are complete with `data`. Raises ControllerError for a malformed one."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return [decode(line) for line in lines]
