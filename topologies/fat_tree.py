@@ -56,13 +56,8 @@ def fat_tree(
         k = 4 if hosts is None else _smallest(hosts * nics, oversubscription)
     shape = _Shape(k, oversubscription)
     shape.check()
-    if hosts is None:
-        hosts = shape.room // nics
-    if not 1 <= hosts <= shape.room // nics:
-        raise FabricError(
-            f"k={k} with oversubscription {oversubscription} has room for {shape.room} NICs, so for "
-            f"{shape.room // nics} hosts of {nics}, not {max(hosts, 1)}"
-        )
+    hosts = shape.room // nics if hosts is None else hosts
+    shape.check_room(hosts, nics)
     given = {"k": k, "hosts": hosts, "nics": nics, "gpus": gpus, "oversubscription": oversubscription}
     fabric = Fabric(name, routing="two-level", parameters={**given, "rate": rate, "delay": delay})
     return _Wiring(fabric, shape, rate, delay).fill(hosts, nics, gpus)
@@ -96,6 +91,13 @@ class _Shape:
             raise FabricError(
                 f"k={self.k} with oversubscription {self.oversubscription} needs {self.k} pods and {self.below} NICs "
                 f"at an edge switch; addresses allow {_MAX_PODS} and {_MAX_IDS}"
+            )
+
+    def check_room(self, hosts: int, nics: int) -> None:
+        if not 1 <= hosts <= self.room // nics:
+            raise FabricError(
+                f"k={self.k} with oversubscription {self.oversubscription} has room for {self.room} NICs, so for "
+                f"{self.room // nics} hosts of {nics}, not {max(hosts, 1)}"
             )
 
 

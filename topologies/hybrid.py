@@ -52,17 +52,22 @@ def hybrid(
     for pod in range(pods):
         fabric.add_switch(f"t{pod}", Kind.TOR, pod=pod, tier=1)
     fabric.add_switch("o0", Kind.OCS, tier=2)
+    _add_hosts(fabric, pods * hosts_per_pod, hosts_per_pod, nics, gpus, rate, delay)
     for pod in range(pods):
-        for host in range(pod * hosts_per_pod, (pod + 1) * hosts_per_pod):
-            fabric.add_host(f"h{host}", gpus=gpus, pod=pod)
-            for nic in range(nics):
-                fabric.connect(Port(f"h{host}", nic), fabric.next_port(f"t{pod}"), rate=rate, delay=delay)
         for uplink in range(uplinks):
             port = Port("o0", pod * uplinks + uplink + 1)
             fabric.connect(fabric.next_port(f"t{pod}"), port, rate=uplink_rate, delay=delay)
     if electrical_rate is not None:
         _add_core(fabric, pods, electrical_rate, delay)
     return fabric.finish()
+
+
+def _add_hosts(fabric: Fabric, hosts: int, per_pod: int, nics: int, gpus: int, rate: int, delay: float) -> None:
+    for host in range(hosts):
+        tor = f"t{host // per_pod}"
+        fabric.add_host(f"h{host}", gpus=gpus, pod=host // per_pod)
+        for nic in range(nics):
+            fabric.connect(Port(f"h{host}", nic), fabric.next_port(tor), rate=rate, delay=delay)
 
 
 def _add_core(fabric: Fabric, pods: int, rate: int, delay: float) -> None:
