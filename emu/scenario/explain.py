@@ -88,7 +88,12 @@ def _must(what: str, hint: str = "") -> Callable[[Any, Mapping[str, Any]], _Expl
 
 
 def _bound(words: str, limit: str) -> Callable[[Any, Mapping[str, Any]], _Explanation]:
-    return lambda value, context: (f"must be {words} {context[limit]}, not {shown(value)}", "")
+    return lambda value, context: (f"must be {words} {_number(context[limit])}, not {shown(value)}", "")
+
+
+def _number(value: float) -> str:
+    """A limit without the `.0` that the schema may give it."""
+    return str(int(value)) if value == int(value) else str(value)
 
 
 def _count(words: str, limit: str) -> Callable[[Any, Mapping[str, Any]], _Explanation]:

@@ -17,7 +17,7 @@ from emu.scenario.fields import (
     Flag,
     Name,
     PositiveDuration,
-    Rate,
+    PositiveRate,
     Real,
     Size,
     Strict,
@@ -86,7 +86,7 @@ class FabricSpec(Strict):
 def _too_soon(before: float, at: float, reconfiguration: float) -> str:
     if at <= before:
         return f"{format_duration(at)} does not come after the change at {format_duration(before)}"
-    if at - before <= reconfiguration:
+    if at - before <= reconfiguration * (1 + 1e-9):  # decimal instants are no exact floats
         ready = f"{format_duration(before)}, which takes {format_duration(reconfiguration)}"
         return f"{format_duration(at)} is before the end of the change at {ready}"
     return ""
@@ -94,8 +94,10 @@ def _too_soon(before: float, at: float, reconfiguration: float) -> str:
 
 def _dispatch(value: Any) -> Any:  # noqa: ANN401 - a validator's input
     """Validate one fabric with the model that its kind's builder gives."""
-    if not isinstance(value, dict) or "kind" not in value:
+    if not isinstance(value, dict):
         return value
+    if "kind" not in value:
+        refuse_at({("kind",): fault("is required", f"write {' or '.join(registry.names())}")})
     kind = value["kind"]
     if not isinstance(kind, str) or kind not in registry.names():
         refuse_at({("kind",): fault(f"there is no fabric {kind!r}", nearest(kind, registry.names()))})
@@ -129,7 +131,7 @@ def model_of(builder: registry.Builder) -> type[FabricSpec]:
     return model
 
 
-_QUANTITIES: Mapping[Unit, Any] = {Unit.RATE: Rate, Unit.DURATION: Duration, Unit.SIZE: Size}
+_QUANTITIES: Mapping[Unit, Any] = {Unit.RATE: PositiveRate, Unit.DURATION: Duration, Unit.SIZE: Size}
 _WHOLE = Annotated[int, Field(strict=True, ge=-_MOST, le=_MOST)]
 _SCALARS: Mapping[object, Any] = {int: _WHOLE, float: Real, bool: Flag}
 

@@ -120,6 +120,7 @@ Duration = Annotated[
 ]
 """Seconds."""
 
+PositiveRate = Annotated[Rate, Field(gt=0)]
 PositiveSize = Annotated[Size, Field(gt=0)]
 PositiveDuration = Annotated[Duration, Field(gt=0)]
 

@@ -84,7 +84,7 @@ def decode(content: bytes, file: str) -> str:
 def parse(text: str, file: str) -> tuple[dict[str, Any], Source]:
     """The mapping that a YAML text holds, with positions. Raises InputError."""
     root = _compose(text, file)
-    if root is None:
+    if root is None or str(root.tag) == f"{_TAG}null":
         raise InputError("is empty", file=file, hint="a scenario needs at least fabrics: and workload:")
     reader = _Reader(file)
     data = reader.value(root, ())
@@ -179,11 +179,11 @@ class _Reader:
         """What `<<: *defaults`, or a list of such, brings in; earlier ones win."""
         merged: dict[str, Any] = {}
         for place in (value for name, value in node.value if _is_merge(name)):
-            for part in place.value if isinstance(place, SequenceNode) else [place]:
+            for part in reversed(place.value) if isinstance(place, SequenceNode) else [place]:
                 value = self.value(part, key)
                 if not isinstance(value, dict):
                     raise self._source.error(key, "'<<' merges a mapping or a list of mappings, nothing else")
-                merged = {**value, **merged}
+                merged |= value
         return merged
 
     def _name(self, node: Node, key: KeyPath) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, TypeAdapter, model_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainSerializer,
+    Tag,
+    TypeAdapter,
+    WithJsonSchema,
+    model_validator,
+)
 
 from emu.errors import KeyPath
 from emu.scenario.fields import (
@@ -14,6 +23,7 @@ from emu.scenario.fields import (
     PositiveDuration,
     PositiveSize,
     Refusal,
+    Size,
     Strict,
     Whole,
     as_list,
@@ -29,7 +39,7 @@ from workloads.models import Dtype, ModelError
 from workloads.protocol import Algorithm, CollectiveKind, Connection
 
 MAX_RANK = 65_535
-MAX_RUNS = 100_000
+MAX_ROUNDS = 20_000
 """Of `repeat` times the sizes of a step."""
 
 NamedSize = Literal["weights", "gradients", "layer-gradients"]
@@ -64,8 +74,20 @@ def _write_sizes(value: str | tuple[int, ...]) -> str | list[str]:
     return value if isinstance(value, str) else [write_size(size) for size in value]
 
 
+_ONE_SIZE = TypeAdapter(Size).json_schema()
 StepSize = Annotated[
-    tuple[int, ...] | NamedSize, BeforeValidator(_read_size), PlainSerializer(_write_sizes, when_used="json")
+    tuple[int, ...] | NamedSize,
+    BeforeValidator(_read_size),
+    PlainSerializer(_write_sizes, when_used="json"),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(get_args(NamedSize))},
+                _ONE_SIZE,
+                {"type": "array", "items": _ONE_SIZE, "minItems": 1},
+            ]
+        }
+    ),
 ]
 
 
@@ -100,7 +122,15 @@ def _expand(text: str) -> list[int] | None:
     return ranks
 
 
-Ranks = Annotated[tuple[int, ...] | Literal["all"], BeforeValidator(_read_ranks)]
+_RANK_LIST = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": MAX_RANK}, "minItems": 2}
+_RANK_TEXT = {"type": "string", "pattern": r"^\s*(all|\d+\s*(-\s*\d+\s*)?(,\s*\d+\s*(-\s*\d+\s*)?)*)$"}
+Ranks = Annotated[
+    tuple[int, ...] | Literal["all"],
+    BeforeValidator(_read_ranks),
+    WithJsonSchema({"anyOf": [_RANK_TEXT, {**_RANK_LIST, "uniqueItems": True}]}),
+]
+_NAMES = {"type": "array", "items": {"type": "string"}}
+Names = Annotated[tuple[Label, ...], BeforeValidator(as_list), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES]})]
 
 
 class Sweep(Strict):
@@ -138,7 +168,7 @@ class _Step(Strict):
     name: Label
     phase: Label | Literal[""] = ""
     at: Duration | None = None
-    after: Annotated[tuple[Label, ...], BeforeValidator(as_list)] | None = None
+    after: Names | None = None
     repeat: Annotated[Whole, Field(ge=1, le=10_000)] = 1
 
 
@@ -177,6 +207,8 @@ class CollectiveStep(_Step):
             faults[("size",)] = "is required, unless there is a sweep"
         if self.size is not None and self.sweep is not None:
             faults[("sweep",)] = "stands beside size; a step has one of them"
+        if self.repeat * self._count > MAX_ROUNDS:
+            faults[("repeat",)] = f"makes {self.repeat * self._count} collectives of the step; {MAX_ROUNDS} is the most"
         if self.buckets is not None and self.size != "layer-gradients":
             faults[("buckets",)] = "only means something with size: layer-gradients"
         if self.root is not None and self.ranks != "all" and self.root not in self.ranks:
@@ -188,6 +220,11 @@ class CollectiveStep(_Step):
             problem = f"there is no {self.collective} by {self.algorithm}"
             refuse_at({("algorithm",): fault(problem, nearest(self.algorithm, valid))})
         return self
+
+    @property
+    def _count(self) -> int:
+        sizes = self.sweep.sizes if self.sweep else self.size
+        return len(sizes) if isinstance(sizes, tuple) else 1
 
 
 def _step_tag(step: Any) -> str:  # noqa: ANN401 - a validator's input
