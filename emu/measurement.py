@@ -1,0 +1,189 @@
+"""What a lab hands back: one `Measurement` a fabric, written by the inner program as JSON and read by the judge.
+
+Times are modelled seconds unless a name says wall; rates in bit/s; bytes on links are emulated frames as the kernel
+counts them (Ethernet header in, preamble, gap and FCS out).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from emu.records import Trace
+
+
+@dataclass(slots=True)
+class LinkCalibration:
+    """One directed link before time zero, named by its transmitting port ("t0:3").
+
+    declared: the emulated rate that it should have. configured: what its shaper said (None: an OCS port has none).
+    measured: goodput of calibration flows as an Ethernet rate, None where no flow could load the link alone; its rate
+    is then `derived` from the shaper.
+    """
+
+    link: str
+    declared: int
+    configured: int | None
+    measured: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """measured / declared, or None if it was not measured."""
+        return None if self.measured is None else self.measured / self.declared
+
+
+@dataclass(slots=True)
+class CrossCheck:
+    """One pair of hosts measured by iperf3 and by emu's own traffic engine, both in payload bit/s."""
+
+    src: str
+    dst: str
+    iperf3: float
+    own: float
+
+
+@dataclass(slots=True)
+class LinkCounters:
+    """One directed link over one repeat.
+
+    bytes, packets: transmitted. expected_bytes: payload that the model says should have crossed it, scaled.
+    queue_drops: lost at its shaper's queue. switch_drops: lost by Open vSwitch when it sent there.
+    """
+
+    link: str
+    rate: int
+    bytes: int
+    packets: int
+    expected_bytes: float
+    queue_drops: int = 0
+    switch_drops: int = 0
+
+
+@dataclass(slots=True)
+class CircuitChange:
+    """One scheduled change of epoch as it happened.
+
+    asked_at, asked_dark: from the schedule. dark_at, lit_at: when the last delete was sent, and when the last barrier
+    after the new circuits was answered. late_wall: wall seconds by which the first commit missed its instant.
+    outcome: `committed`, or `aborted: reason`.
+    """
+
+    epoch: int
+    asked_at: float
+    asked_dark: float
+    dark_at: float
+    lit_at: float
+    late_wall: float
+    outcome: str = "committed"
+
+    @property
+    def control_dark(self) -> float:
+        """Dark time as the control plane saw it: last delete sent to last barrier reply."""
+        return self.lit_at - self.dark_at
+
+
+@dataclass(slots=True)
+class Health:
+    """How the machine and the transport did over one repeat.
+
+    idle_cpu: share of all processors' time. lag_p50, lag_p99, lag_max: wall seconds by which the event loop was late.
+    retransmits: segments sent again on all connections. receive_drops: frames lost at Open vSwitch's AF_PACKET sockets.
+    dark_drops: packets that met an OCS port without a circuit. smallest_buffer: the smallest send or receive buffer of
+    those sockets in bytes. late_connections: connections that had to be opened after time zero.
+    """
+
+    idle_cpu: float
+    lag_p50: float
+    lag_p99: float
+    lag_max: float
+    retransmits: int
+    receive_drops: int
+    dark_drops: int
+    smallest_buffer: int
+    late_connections: int = 0
+
+
+@dataclass(slots=True)
+class Repeat:
+    """One run of the workload in the lab."""
+
+    seed: int
+    trace: Trace
+    links: list[LinkCounters]
+    changes: list[CircuitChange]
+    health: Health
+    wall: float
+    jumped: float = 0.0
+    jumps: int = 0
+
+
+@dataclass(slots=True)
+class Finding:
+    """Something that the lab's own checks found wrong, with the place named. subject: rule, shaper, buffer, link."""
+
+    subject: str
+    place: str
+    problem: str
+
+
+@dataclass(slots=True)
+class LabFacts:
+    """What the lab was, for the manifest."""
+
+    room: str
+    datapath: str
+    kernel: str
+    versions: dict[str, str]
+    mtu: int
+    queue_bytes: int
+    queue_floored: bool
+    socket_buffers: str
+    idle_cpu_before: float
+    stage_wall: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Measurement:
+    """Everything that one lab measured."""
+
+    fabric: str
+    sigma: float
+    beta: float
+    facts: LabFacts | None = None
+    calibration: list[LinkCalibration] = field(default_factory=list)
+    cross_check: CrossCheck | None = None
+    repeats: list[Repeat] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    partial: bool = False
+    error: str = ""
+
+    def write(self, path: Path) -> None:
+        """Write it as JSON, whole or not at all."""
+        draft = path.with_suffix(".part")
+        draft.write_bytes(_JSON.dump_json(self))
+        draft.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Measurement:
+        """Read what `write` wrote. Raises pydantic's ValidationError if it is not that."""
+        return _JSON.validate_json(path.read_bytes())
+
+
+@dataclass(slots=True)
+class Capacity:
+    """What a fabric's lab can carry on this machine, from the calibration before `scale: auto`.
+
+    host_rate: emulated bit/s that every NIC reaches when all hosts send. step_cost: wall seconds that a dependent step
+    takes beyond its ideal. control_jitter: 99th percentile of a barrier's round trip, wall seconds.
+    """
+
+    fabric: str
+    host_rate: float
+    step_cost: float
+    control_jitter: float
+
+
+_JSON: TypeAdapter[Measurement] = TypeAdapter(Measurement)
