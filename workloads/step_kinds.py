@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from workloads.cluster import Cluster
-from workloads.collectives import CollectiveError, check, default_algorithm, lower
+from workloads.collectives import CollectiveError, bytes_by_hosts, check, default_algorithm
 from workloads.protocol import Algorithm, Collective, CollectiveKind, Computation, Task, TaskId, Transfer
 
 Demand = Mapping[tuple[str, str], int]
@@ -150,12 +150,11 @@ class CollectiveStep(Step):
         return (self.collective(number),)
 
     def demand(self, cluster: Cluster) -> Demand:
-        """From the lowered collectives; each different size is lowered once."""
+        """From the collectives' moves; each different size is looked at once."""
         total: Counter[tuple[str, str]] = Counter()
         for size, times in Counter(self.sizes).items():
-            for transfer in lower(replace(self.collective(0), bytes=size), cluster):
-                if transfer.src.host != transfer.dst.host:
-                    total[transfer.src.host, transfer.dst.host] += transfer.bytes * times * self.repeat
+            for pair, moved in bytes_by_hosts(replace(self.collective(0), bytes=size), cluster).items():
+                total[pair] += moved * times * self.repeat
         return total
 
     def problems(self, cluster: Cluster) -> Iterator[str]:

@@ -23,7 +23,7 @@ from workloads.protocol import (
     Timer,
     Transfer,
 )
-from workloads.step_kinds import CollectiveStep, ComputationStep, Step, StepError, TransferStep
+from workloads.step_kinds import CollectiveStep, ComputationStep, Demand, Step, StepError, TransferStep
 
 __all__ = ["CollectiveStep", "ComputationStep", "Step", "StepError", "StepsOrchestrator", "TransferStep"]
 
@@ -59,7 +59,7 @@ class StepsOrchestrator:
     def __init__(self, steps: Sequence[Step], cluster: Cluster) -> None:
         _check(steps, cluster)
         self._cluster = cluster
-        self._demands = {step.name: step.demand(cluster) for step in steps}
+        self._demands: Mapping[str, Demand] = {}
         self._progress: dict[str, _Progress] = {}
         occurrences = itertools.groupby(steps, key=lambda step: step.phase_name)
         for number, (_, members) in enumerate(occurrences):
@@ -73,6 +73,8 @@ class StepsOrchestrator:
         """Answer one event; see `Orchestrator`."""
         match event:
             case Start():
+                # Now, while nothing is in flight, and not at an announcement, where it could delay traffic.
+                self._demands = {name: at.step.demand(self._cluster) for name, at in self._progress.items()}
                 return [action for name in self._progress for action in self._arm_if_free(name, now)]
             case Timer(name) if name in self._progress:
                 return self._begin(self._progress[name], now)

@@ -1,6 +1,14 @@
 """Collectives lowered to transfers: one module for each family of algorithms."""
 
-from workloads.collectives.lowering import bus_factor, bytes_per_rank, check, critical_steps, lower, moves_of
+from workloads.collectives.lowering import (
+    bus_factor,
+    bytes_by_hosts,
+    bytes_per_rank,
+    check,
+    critical_steps,
+    lower,
+    moves_of,
+)
 from workloads.collectives.registry import (
     CollectiveError,
     Lowering,
@@ -15,6 +23,7 @@ __all__ = [
     "Lowering",
     "algorithms",
     "bus_factor",
+    "bytes_by_hosts",
     "bytes_per_rank",
     "check",
     "critical_steps",

@@ -37,6 +37,20 @@ def moves_of(collective: Collective) -> tuple[Move, ...]:
     return tuple(result.moves)
 
 
+def bytes_by_hosts(collective: Collective, cluster: Cluster) -> Counter[tuple[str, str]]:
+    """Bytes of a collective by (source host, destination host), without what stays inside a host.
+
+    Raises CollectiveError for what `check` refuses.
+    """
+    check(collective, cluster)
+    hosts = [end.host for end in cluster.endpoints(collective.group)]
+    total: Counter[tuple[str, str]] = Counter()
+    for move in moves_of(collective):
+        if hosts[move.src] != hosts[move.dst]:
+            total[hosts[move.src], hosts[move.dst]] += move.piece.stop - move.piece.start
+    return total
+
+
 def check(collective: Collective, cluster: Cluster | None = None) -> None:
     """Raise CollectiveError if a collective makes no sense, or has ranks that the cluster does not."""
     for problem in _problems(collective, cluster):

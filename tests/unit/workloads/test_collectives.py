@@ -20,6 +20,7 @@ from workloads.collectives import (
     CollectiveError,
     algorithms,
     bus_factor,
+    bytes_by_hosts,
     bytes_per_rank,
     critical_steps,
     default_algorithm,
@@ -310,6 +311,16 @@ def test_ranks_of_one_host_are_transfers_within_it() -> None:
     across = Counter((t.src, t.dst) for t in transfers if t.src.host != t.dst.host)
     assert across == {(Endpoint("a", 1), Endpoint("b", 0)): 7, (Endpoint("b", 1), Endpoint("a", 0)): 7}
     assert len(transfers) == 8 * 7
+
+
+@given(collectives())
+def test_bytes_by_hosts_are_those_of_the_transfers(task: Collective) -> None:
+    pairs = Cluster(tuple(HostSpec(f"h{i}", gpus=2) for i in range(9)))
+    total = Counter[tuple[str, str]]()
+    for transfer in lower(task, pairs):
+        if transfer.src.host != transfer.dst.host:
+            total[transfer.src.host, transfer.dst.host] += transfer.bytes
+    assert bytes_by_hosts(task, pairs) == total
 
 
 def test_bus_factors_are_those_of_nccl_tests() -> None:
