@@ -12,6 +12,8 @@ from emu.errors import KeyPath
 from emu.scenario.fabric_spec import FabricSpec
 from emu.scenario.fields import nearest
 from emu.scenario.schema import Scenario
+from emu.scenario.traffic import build_orchestrator
+from emu.scenario.workload_spec import Collectives, CollectiveStep
 from topologies import registry
 from topologies.fabric import Fabric, FabricError
 from workloads.cluster import Cluster, HostSpec
@@ -35,14 +37,33 @@ class BuiltFabric:
 def build_fabrics(scenario: Scenario) -> tuple[BuiltFabric, ...]:
     """Every fabric of a scenario, in its order.
 
-    Raises InputError, with the line, for parameters that its builder refuses and circuits that an OCS cannot hold.
+    Raises InputError, with the line, for parameters that a builder refuses, circuits that an OCS cannot hold, and a
+    workload that one of the fabrics has too few ranks for.
     """
-    return tuple(_build(scenario, place) for place in range(len(scenario.fabrics)))
+    fabrics = tuple(_build(scenario, place) for place in range(len(scenario.fabrics)))
+    _check_workload(scenario, [cluster_of(built.fabric) for built in fabrics])
+    return fabrics
 
 
 def cluster_of(fabric: Fabric) -> Cluster:
     """The fabric's hosts as a workload sees them."""
     return Cluster(tuple(HostSpec(host.name, len(fabric.nics(host.name)), host.gpus) for host in fabric.hosts))
+
+
+def _check_workload(scenario: Scenario, clusters: Sequence[Cluster]) -> None:
+    """The workload must fit every fabric and, since they are compared, be the same on each."""
+    for cluster in dict.fromkeys(clusters):
+        build_orchestrator(scenario, cluster, seed=scenario.seed)
+    counts = [cluster.ranks for cluster in clusters]
+    if len(set(counts)) == 1 or not isinstance(scenario.workload, Collectives):
+        return
+    for place, step in enumerate(scenario.workload.steps):
+        if isinstance(step, CollectiveStep) and step.ranks == "all":
+            each = ", ".join(f"{spec.name} {count}" for spec, count in zip(scenario.fabrics, counts, strict=True))
+            hint = f"name them, e.g. ranks: 0-{min(counts) - 1}"
+            raise scenario.error(
+                ("workload", "steps", place, "ranks"), f"means other ranks on each fabric ({each})", hint=hint
+            )
 
 
 def _build(scenario: Scenario, place: int) -> BuiltFabric:
