@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emu.model.maxmin import Bools, Floats, fill, padded
+from emu.model.maxmin import Bools, Floats, Ints, fill, padded
 from emu.model.network import Network, Path
 from emu.model.stripes import Stripe
 from workloads.protocol import TaskId
@@ -68,7 +68,7 @@ class Fluid:
             stream.active = True
             stream.path = self._network.path(stream.stripe.src, stream.stripe.dst)
         left = np.array([stream.left for stream in streams])
-        self._paths = self._joined(padded([stream.path or () for stream in streams], self._links))
+        self._paths = self._stacked(self._paths, padded([stream.path or () for stream in streams], self._links))
         self._size = np.concatenate((self._size, left))
         self._left = np.concatenate((self._left, left))
         self._mark = np.concatenate((self._mark, left))
@@ -160,12 +160,12 @@ class Fluid:
         self._carried += np.bincount(paths.ravel(), weights=weights, minlength=self._carried.size)
         self._mark[rows] = self._left[rows]
 
-    def _joined(
-        self, more: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-    ) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        width = max(self._paths.shape[1], more.shape[1])
-        both = (
-            np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])), constant_values=self._links)
-            for matrix in (self._paths, more)
-        )
-        return np.concatenate(tuple(both))
+    def _stacked(self, *matrices: Ints) -> Ints:
+        """The rows of all matrices, padded to one width."""
+        width = max(matrix.shape[1] for matrix in matrices)
+        stacked = np.full((sum(len(matrix) for matrix in matrices), width), self._links, dtype=np.int64)
+        row = 0
+        for matrix in matrices:
+            stacked[row : row + len(matrix), : matrix.shape[1]] = matrix
+            row += len(matrix)
+        return stacked

@@ -78,6 +78,5 @@ def _round(paths: Ints, room: Floats) -> tuple[Bools, Floats]:
 def _take(room: Floats, paths: Ints, level: Floats) -> None:
     """Reserve the rate `level` of each flow on the links of its path."""
     weights = np.repeat(level, paths.shape[1])
-    room -= np.bincount(paths.ravel(), weights=weights, minlength=room.size)
-    np.maximum(room, 0.0, out=room)
-    room[-1] = np.inf
+    taken = np.bincount(paths.ravel(), weights=weights, minlength=room.size)
+    room[:-1] = np.maximum(room[:-1] - taken[:-1], 0.0)
