@@ -24,10 +24,23 @@ def explain(error: ValidationError, source: Source) -> InputError:
 
     Unknown keys come first (a misspelt key is often why another is missing), then the order of the file.
     """
-    found = error.errors(include_url=False)
+    found = _without_artefacts(error.errors(include_url=False))
     first = min(found, key=lambda details: (_rank(details), _line(details, source)))
     problem, hint = _explanation(first)
     return source.error(_key(first), problem, hint=hint, more=len(found) - 1)
+
+
+def _without_artefacts(found: list[ErrorDetails]) -> list[ErrorDetails]:
+    """A list is also reported as too short when its entries are wrong; then only the entries are."""
+    places = [details["loc"] for details in found]
+    return [
+        details
+        for details in found
+        if details["type"] != "too_short"
+        or not any(
+            len(place) > len(details["loc"]) and place[: len(details["loc"])] == details["loc"] for place in places
+        )
+    ]
 
 
 def _rank(details: ErrorDetails) -> int:

@@ -6,11 +6,13 @@ the first, so a lab can be handed one without anything else of the machine that 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic.errors import PydanticUserError
 
 from emu.errors import InputError, KeyPath
 from emu.scenario.fabric_spec import AnyFabric, model_of
@@ -30,6 +32,7 @@ from emu.scenario.fields import (
 from emu.scenario.source import Source
 from emu.scenario.workload_spec import Workload
 from topologies import registry
+from topologies.fabric import FabricError
 
 Factor = Annotated[Real, Field(ge=1, le=1e9)]
 
@@ -159,16 +162,17 @@ class Scenario(Strict):
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario file, for editors; `fabrics` has one form for each known builder."""
+    """The JSON Schema of a scenario file, for editors; `fabrics` has one form for each builder that can be used."""
     schema = Scenario.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     definitions = schema["$defs"]
     forms = []
     for kind in registry.names():
-        form = model_of(registry.find(kind)).model_json_schema(by_alias=True)
-        definitions |= form.pop("$defs", {})
-        form["properties"]["kind"] = {"const": kind}
-        definitions[f"fabric {kind}"] = form
-        forms.append({"$ref": f"#/$defs/fabric {kind}"})
+        with contextlib.suppress(FabricError, PydanticUserError):  # a broken plugin must not spoil the other kinds
+            form = model_of(registry.find(kind)).model_json_schema(by_alias=True)
+            definitions |= form.pop("$defs", {})
+            form["properties"]["kind"] = {"const": kind}
+            definitions[f"fabric {kind}"] = form
+            forms.append({"$ref": f"#/$defs/fabric {kind}"})
     schema["properties"]["fabrics"]["items"] = {"oneOf": forms}
     return schema
