@@ -154,5 +154,3 @@ def farthest_permutation(fabric: Fabric, tables: Tables) -> list[Pair]:
             senders.add(src)
             free.discard(dst)
     return chosen
-
-

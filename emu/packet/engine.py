@@ -111,7 +111,7 @@ class PacketEngine:
         self._flights: dict[TaskId, _Flight] = {}
         self._charged: list[tuple[float, Transfer, float]] = []
         self._pulse = pulse
-        self._progress = (0, 0.0)
+        self._progress = (0, time.monotonic())
         self._next_pulse = 0.0
 
     def run(self) -> None:
