@@ -7,7 +7,8 @@ The applications run on both unchanged, and therefore wait, sleep and spawn thro
   both, so every wait in the applications is a queue.
 - With native threads a lost connection is noticed only when something is sent on it. `configure` therefore turns on
   the library's own echo requests, which also find a switch that is connected but answers no more.
-- Ryu 4.34 imports a name that newer eventlets no longer have; it must exist before Ryu is imported.
+- Ryu 4.34 imports a name that newer eventlets no longer have; it must exist before Ryu is imported. Nothing is monkey-
+  patched: all sockets and waits of the applications come from `hub`.
 
 Only the controller process imports this module: it costs 0.4 s.
 """
@@ -38,8 +39,6 @@ def _prepare_import() -> None:
     if LIBRARY == "os_ken":
         os.environ["OSKEN_HUB_TYPE"] = "native"
         return
-    eventlet: Any = importlib.import_module("eventlet")
-    eventlet.monkey_patch()
     wsgi: Any = importlib.import_module("eventlet.wsgi")
     if not hasattr(wsgi, "ALREADY_HANDLED"):
         wsgi.ALREADY_HANDLED = object()

@@ -14,13 +14,11 @@ from typing import Any
 
 from controllers.channel import RuleChange
 from controllers.ofp.flows import add_rule, delete_everything, delete_rule
-from controllers.ofp.switch import Arrival, Inbox, Switch, SwitchError, deadline_in
+from controllers.ofp.switch import Arrival, Inbox, Switch, SwitchError
 from controllers.tables import Table
 
 REFILL_AFTER = 4.0
 """Seconds after which a waiting bundle is filled anew: under half of the switch's default patience."""
-DISCARD_TIMEOUT = 1.0
-"""Seconds to wait for a switch to acknowledge that it dropped a bundle."""
 
 Modifications = Callable[[Any], Sequence[Any]]
 """Makes the flow modifications of a bundle for a datapath. Fresh ones at each call: a message is sent once."""
@@ -94,14 +92,12 @@ class Bundle:
         return arrival.at_ns
 
     def discard(self) -> None:
-        """Drop the bundle at the switch, if it still has it. Never raises: there is nothing left to save."""
+        """Have the switch drop the bundle, if it still has it. Neither waits nor raises: there is nothing to save."""
         if self._inbox is not None:
             self.close()
+            data, xids = self.switch.encode([self._control(self.switch.datapath.ofproto.OFPBCT_DISCARD_REQUEST)])
             with contextlib.suppress(SwitchError):
-                data, xids = self.switch.encode([self._control(self.switch.datapath.ofproto.OFPBCT_DISCARD_REQUEST)])
-                with self.switch.inbox(xids) as inbox:
-                    self.switch.send(data)
-                    inbox.take(deadline_in(DISCARD_TIMEOUT), "discard of a bundle")
+                self.switch.send(data, ignore=xids)
 
     def close(self) -> None:
         """Stop listening for the switch's replies."""

@@ -83,6 +83,7 @@ class Switch:
         self.dpid: int = datapath.id
         self.lost: str | None = None
         self._inboxes: dict[int, Inbox] = {}
+        self._ignored: set[int] = set()
         # Ids of our own: the library counts without a lock, and threads would now and then get the same number.
         self._xids = itertools.count(1)
         self.bundle_ids = itertools.count(1)
@@ -100,9 +101,13 @@ class Switch:
             xids.append(xid)
         return b"".join(parts), xids
 
-    def send(self, data: bytes) -> int:
-        """Send encoded messages; returns when that was asked (ns). Raises SwitchError if the connection is gone."""
+    def send(self, data: bytes, ignore: Iterable[int] = ()) -> int:
+        """Send encoded messages; returns when that was asked (ns). Raises SwitchError if the connection is gone.
+
+        ignore: the ids of messages whose replies, errors included, are of no interest.
+        """
         at_ns = time.monotonic_ns()
+        self._ignored.update(ignore)
         if self.lost is not None:
             raise SwitchError(self.dpid, self.lost)
         if not self.datapath.send(data):
@@ -126,7 +131,10 @@ class Switch:
             self._inboxes.pop(xid, None)
 
     def deliver(self, xid: int, arrival: Arrival) -> bool:
-        """Give an arrival to who waits for this id; False if nobody does."""
+        """Give an arrival to who waits for this id; False if nobody does and it is not to be ignored."""
+        if xid in self._ignored:
+            self._ignored.discard(xid)
+            return True
         inbox = self._inboxes.get(xid)
         if inbox is not None:
             inbox.put(arrival)
