@@ -16,10 +16,10 @@ from itertools import count
 from controllers.epochs import Epoch
 from emu.dispatch import Dispatcher
 from emu.model.conditions import Conditions
-from emu.model.fluid import Fluid, Stream
+from emu.model.fluid import Connection, Fluid, Stream
 from emu.model.network import Network, Path
-from emu.model.stripes import Stripe, stripes
 from emu.records import FlowRecord, Trace
+from emu.stripes import Stripe, stripes
 from topologies.fabric import Fabric, Port
 from workloads.cluster import Cluster
 from workloads.protocol import EpochCommitted, Orchestrator, TaskId, Transfer
@@ -96,7 +96,7 @@ class _Simulation:
         self._dispatcher = Dispatcher(orchestrator, cluster, self._received)
         self._now = 0.0
         self._moving: dict[TaskId, _Moving] = {}
-        self._queues: dict[tuple[object, ...], deque[Stream]] = {}
+        self._queues: dict[Connection, deque[Stream]] = {}
         self._entering: list[Stream] = []
         self._appointments: list[_Appointment] = []
         self._order = count()
@@ -179,9 +179,13 @@ class _Simulation:
     def _open(self, transfer: Transfer) -> None:
         """Put a transfer's stripes on their connections; the first of each connection begins."""
         channel = transfer.id if transfer.connection == "new" else transfer.channel
-        connection = (transfer.connection, transfer.src, transfer.dst, channel)
         streams = tuple(
-            Stream(transfer.id, stripe, (*connection, stripe.number), left=8.0 * stripe.bytes)
+            Stream(
+                transfer.id,
+                stripe,
+                Connection(stripe.src, stripe.dst, transfer.connection, channel),
+                8.0 * stripe.bytes,
+            )
             for stripe in stripes(self._fabric, transfer)
         )
         self._moving[transfer.id] = _Moving(transfer, streams, len(streams))

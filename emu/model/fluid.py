@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from emu.model.maxmin import Bools, Floats, Ints, fill, padded
 from emu.model.network import Network, Path
-from emu.model.stripes import Stripe
+from emu.stripes import Stripe
+from topologies.fabric import Port
 from workloads.protocol import TaskId
 
 _SIZE_TOLERANCE = 1e-9
@@ -17,6 +19,15 @@ _SIZE_TOLERANCE = 1e-9
 
 _TIME_TOLERANCE = 1e-12
 """So is one that would end within this part of the time since zero: instants are no finer than that."""
+
+
+class Connection(NamedTuple):
+    """What stripes share, one after the other: those of `new` connections have a channel of their own."""
+
+    src: Port
+    dst: Port
+    kind: str
+    channel: str
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +41,7 @@ class Stream:
 
     transfer: TaskId
     stripe: Stripe
-    connection: tuple[object, ...]
+    connection: Connection
     left: float
     path: Path | None = None
     first: float = float("nan")

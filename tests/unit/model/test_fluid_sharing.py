@@ -93,8 +93,13 @@ def test_stripes_meet_at_a_host_of_fewer_nics() -> None:
 
 
 def test_a_striped_transfer_ends_with_its_last_stripe() -> None:
-    tasks = (whole("a", 0, 1, 2 * GB), Transfer("b", Endpoint("h0", 0), Endpoint("h1", 0), GB))
+    tasks = (whole("a", 0, 1, 2 * GB), transfer("b", 0, 1))
     assert ends(run(star(2, nics=2), Script(*tasks))) == pytest.approx({"a": 2.0, "b": 2.0})
+
+
+def test_a_stripe_shares_its_connection_with_transfers_that_name_its_nics() -> None:
+    tasks = (whole("a", 0, 1, 2 * GB), transfer("b", 0, 1, channel=""))
+    assert times(run(star(2, nics=2), Script(*tasks)))["b"] == pytest.approx((1.0, 2.0))
 
 
 def test_no_bytes_take_no_time() -> None:

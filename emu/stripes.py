@@ -9,25 +9,27 @@ from workloads.protocol import Endpoint, Transfer
 
 
 class Stripe(NamedTuple):
-    """A part of a transfer: `bytes` from one NIC to one NIC. `number` tells the stripes of a connection apart."""
+    """A part of a transfer: `bytes` from one NIC to one NIC."""
 
-    number: int
     src: Port
     dst: Port
     bytes: int
 
 
 def stripes(fabric: Fabric, transfer: Transfer) -> tuple[Stripe, ...]:
-    """The parts of a transfer, one for each NIC that its source sends from.
+    """The parts of a transfer, no two of which join the same two NICs.
 
-    NIC i of the source sends to NIC i (modulo their number) of the destination. Bytes are split evenly, the first
-    stripes take one byte more where they do not divide; parts of no bytes are left out, except if all are.
+    An end that names a NIC uses that one, else all NICs of its host: NIC i sends to NIC i, and the side that has fewer
+    goes around. Bytes are split evenly, the first stripes take one byte more where they do not divide; parts of no
+    bytes are left out, except if all are.
     Raises FabricError for a host or NIC that the fabric does not have.
     """
     sources, sinks = _nics(fabric, transfer.src), _nics(fabric, transfer.dst)
-    share, rest = divmod(transfer.bytes, len(sources))
+    count = max(len(sources), len(sinks))
+    share, rest = divmod(transfer.bytes, count)
     parts = [
-        Stripe(number, nic, sinks[number % len(sinks)], share + (number < rest)) for number, nic in enumerate(sources)
+        Stripe(sources[number % len(sources)], sinks[number % len(sinks)], share + (number < rest))
+        for number in range(count)
     ]
     return tuple(part for part in parts if part.bytes) or (parts[0],)
 
