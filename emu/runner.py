@@ -1,0 +1,183 @@
+"""A whole run: read the scenario, find the scale, open one lab for each fabric, judge and write what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emu.errors import EmuError
+from emu.lab.job import CAPACITY, MEASUREMENT, Job, read_capacity
+from emu.lab.rooms import HostRoom, Room
+from emu.measurement import Capacity, Measurement
+from emu.model.conditions import Conditions
+from emu.model.ideal import Prediction, ideal
+from emu.outcome import FabricOutcome, Outcome
+from emu.plan import Plan, describe, plan
+from emu.progress import Listener, Progress, silent
+from emu.results import create_directory, write_run
+from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
+from emu.scenario.load import load
+from emu.scenario.schema import Scenario
+from emu.scenario.traffic import build_orchestrator
+from emu.verdict import judge
+from emu.wire import payload_efficiency
+
+
+def run(
+    path: Path,
+    *,
+    out: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    plugins: Sequence[Path] = (),
+    listener: Listener = silent,
+) -> Outcome:
+    """Run a scenario file to its end and write its run directory.
+
+    out: the run directory (default: a new one under `runs/`). overrides: top-level keys that replace the file's.
+    plugins: Python files that register builders. listener: hears the progress.
+
+    Raises InputError for a scenario that cannot be run, LabError where the machine lacks something, before anything is
+    built. What goes wrong inside a lab is in the outcome's measurements and verdict. An interrupt ends the run; what
+    was measured until then is written, and the outcome says `interrupted`.
+    """
+    scenario = load(path, plugins=plugins, overrides=overrides)
+    built = build_fabrics(scenario)
+    _check_workload(scenario, built)
+    directory = create_directory(scenario, out)
+    return _Run(scenario, built, directory, tuple(str(plugin.resolve()) for plugin in plugins), listener).go()
+
+
+def predict(scenario: Scenario, built: BuiltFabric, *, seed: int, buckets: int | None) -> Prediction:
+    """The ideal run of a scenario's workload on one of its fabrics."""
+    cluster = cluster_of(built.fabric)
+    conditions = Conditions(
+        initial=built.epoch,
+        changes=built.schedule,
+        seed=scenario.seed,
+        efficiency=payload_efficiency(scenario.emulation.mtu),
+    )
+    return ideal(built.fabric, build_orchestrator(scenario, cluster, seed=seed, buckets=buckets), cluster, conditions)
+
+
+def _check_workload(scenario: Scenario, built: Sequence[BuiltFabric]) -> None:
+    """Build the workload once for every fabric, so that what does not fit is refused before a lab is opened."""
+    for fabric in built:
+        build_orchestrator(scenario, cluster_of(fabric.fabric), seed=scenario.seed)
+
+
+@dataclass
+class _Run:
+    scenario: Scenario
+    built: Sequence[BuiltFabric]
+    directory: Path
+    plugins: tuple[str, ...]
+    listener: Listener
+    room: Room = field(default_factory=HostRoom)
+    began: float = field(default_factory=time.time)
+
+    def go(self) -> Outcome:
+        started = time.monotonic()
+        measurements: dict[str, Measurement] = {}
+        interrupted = False
+        chosen: Plan | None = None
+        try:
+            chosen = self._plan()
+            for place in range(len(self.built)):
+                self._measure(place, chosen, measurements)
+        except KeyboardInterrupt:
+            interrupted = True
+        if chosen is None:
+            raise EmuError("interrupted before anything was measured")
+        outcome = self._judge(chosen, measurements, interrupted, time.monotonic() - started)
+        self.listener(Progress("write", f"{self.directory}"))
+        write_run(outcome)
+        return outcome
+
+    # -- the scale ---------------------------------------------------------------
+
+    def _plan(self) -> Plan:
+        capacities = []
+        if self.scenario.emulation.scale == "auto":
+            capacities = [self._capacity(place) for place in range(len(self.built))]
+        chosen = plan(self.scenario, self.built, capacities, self.scenario.seed)
+        for line in describe(chosen):
+            self.listener(Progress("plan", line))
+        return chosen
+
+    def _capacity(self, place: int) -> Capacity:
+        folder = self._folder(place)
+        job = Job("capacity", self.scenario.to_json(), place, self.plugins, room=self.room.name)
+        self.room.run(job, folder, self.listener)
+        if not (folder / CAPACITY).exists():
+            raise EmuError(self._trouble(folder))
+        capacity = read_capacity(folder / CAPACITY)
+        (folder / CAPACITY).unlink()
+        return capacity
+
+    # -- the labs -----------------------------------------------------------------
+
+    def _measure(self, place: int, chosen: Plan, into: dict[str, Measurement]) -> None:
+        name, folder = self.built[place].fabric.name, self._folder(place)
+        job = Job(
+            stage="measure",
+            scenario=self.scenario.to_json(),
+            fabric=place,
+            plugins=self.plugins,
+            sigma=chosen.scale.sigma,
+            beta=chosen.scale.beta,
+            buckets=chosen.buckets,
+            seeds=(self.scenario.seed,) * self.scenario.repeat,
+            room=self.room.name,
+        )
+        try:
+            self.room.run(job, folder, self.listener)
+        finally:
+            into[name] = self._collect(name, folder, chosen)
+
+    def _collect(self, name: str, folder: Path, chosen: Plan) -> Measurement:
+        path = folder / MEASUREMENT
+        if not path.exists():
+            empty = Measurement(name, chosen.scale.sigma, chosen.scale.beta)
+            empty.partial, empty.error = True, self._trouble(folder)
+            return empty
+        measurement = Measurement.read(path)
+        measurement.fabric = name
+        path.unlink()
+        return measurement
+
+    def _folder(self, place: int) -> Path:
+        folder = self.directory / "labs" / self.built[place].fabric.name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @staticmethod
+    def _trouble(folder: Path) -> str:
+        """Why a lab gave nothing back, as far as it said so."""
+        path = folder / MEASUREMENT
+        if path.exists():
+            return Measurement.read(path).error
+        lines = [line for line in (folder / "lab.log").read_text(errors="replace").splitlines() if "|INFO|" not in line]
+        return f"the lab ended early: {lines[-1]}" if lines else "the lab was ended before it measured anything"
+
+    # -- the judgement -----------------------------------------------------------------
+
+    def _judge(self, chosen: Plan, measured: Mapping[str, Measurement], interrupted: bool, wall: float) -> Outcome:
+        outcomes = []
+        for built in self.built:
+            measurement = measured.get(built.fabric.name)
+            if measurement is not None:
+                prediction = predict(self.scenario, built, seed=self.scenario.seed, buckets=chosen.buckets)
+                outcomes.append(FabricOutcome(built, prediction, measurement, judge(measurement, prediction)))
+        return Outcome(
+            directory=self.directory,
+            scenario=self.scenario,
+            scale=chosen.scale,
+            fabrics=outcomes,
+            plan=describe(chosen),
+            interrupted=interrupted,
+            began=self.began,
+            wall=wall,
+        )
