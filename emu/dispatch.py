@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from workloads.collectives import lower
-
 from emu.records import CollectiveRecord, FailureRecord, FlowRecord, Trace
 from workloads.cluster import Cluster
+from workloads.collectives import lower
 from workloads.protocol import (
     Action,
     Announce,
@@ -39,11 +38,12 @@ from workloads.protocol import (
 
 @dataclass(slots=True)
 class _Job:
-    """A task of the orchestrator's while it runs: its transfers that are not over, and what they showed so far."""
+    """A task of the orchestrator's while it runs: its transfers, how many are not over, what they showed so far."""
 
     task: Task
     asked: float
-    left: int
+    left: int = 0
+    transfers: tuple[TaskId, ...] = ()
     started: float | None = None
     moved: int = 0
 
@@ -54,11 +54,12 @@ class _Job:
 
 @dataclass(slots=True)
 class _Pending:
-    """A lowered transfer, the job it belongs to, and how many transfers it waits for."""
+    """A lowered transfer that is not over, the job it belongs to, and how many transfers it waits for."""
 
     transfer: Transfer
     job: TaskId
     waits: int
+    started: bool = False
     next: list[TaskId] = field(default_factory=list)
 
 
@@ -83,7 +84,7 @@ class Dispatcher:
         self._ready: deque[Transfer] = deque()
         self._stopped: list[TaskId] = []
         self._announced: list[Announce] = []
-        self._wakes: list[tuple[float, int, Callable[[float], None]]] = []
+        self._wakes: list[tuple[float, int, Callable[[float], None], _Job | None]] = []
         self._order = count()
         self._in_flight = 0
 
@@ -98,14 +99,16 @@ class Dispatcher:
         out: list[Transfer] = []
         while self._ready:
             transfer = self._ready.popleft()
-            if transfer.id not in self._pending:
+            pending = self._pending.get(transfer.id)
+            if pending is None:
                 continue
+            pending.started = True
             self._in_flight += 1
             if transfer.src.host == transfer.dst.host:
                 self.done(transfer.id, _row(transfer, now, "local"), now)
             else:
                 out.append(transfer)
-        return out
+        return [transfer for transfer in out if transfer.id in self._pending]  # a local one's end may cancel others
 
     def stopped(self) -> list[TaskId]:
         """The transfers that were cancelled since the last call; an engine forgets them."""
@@ -120,6 +123,8 @@ class Dispatcher:
     @property
     def next_wake(self) -> float | None:
         """When the earliest timer fires or computation ends, in modelled seconds."""
+        while self._wakes and self._stale(self._wakes[0][3]):
+            heapq.heappop(self._wakes)
         return self._wakes[0][0] if self._wakes else None
 
     @property
@@ -130,15 +135,14 @@ class Dispatcher:
     @property
     def finished(self) -> bool:
         """Nothing in flight, nothing to start, no timer and no computation left."""
-        return not (self._jobs or self._wakes or self._ready)
+        return not (self._jobs or self._ready) and self.next_wake is None
 
     # -- what an engine reports ------------------------------------------------------------
 
     def wake(self, now: float) -> None:
         """Fire every timer and end every computation that is due at `now`."""
-        while self._wakes and self._wakes[0][0] <= now:
-            _, _, action = heapq.heappop(self._wakes)
-            action(now)
+        while (due := self.next_wake) is not None and due <= now:
+            heapq.heappop(self._wakes)[2](now)
 
     def done(self, transfer: TaskId, row: FlowRecord, now: float) -> None:
         """A transfer's last byte was read at `now`; `row` is what was seen of it."""
@@ -190,19 +194,26 @@ class Dispatcher:
     def _run(self, task: Task, now: float) -> None:
         if task.id in self._jobs:
             raise ValueError(f"task {task.id} runs already: ids are unique in a run")
+        job = self._jobs[task.id] = _Job(task, now)
         if isinstance(task, Computation):
-            self._jobs[task.id] = _Job(task, now, 1, started=now)
-            self._at(now + task.duration, lambda when: self._end_computation(task.id, when))
+            job.started = now
+            self._at(now + task.duration, lambda when: self._end(task.id, when), job)
             return
         transfers = (task,) if isinstance(task, Transfer) else lower(task, self._cluster)
-        self._jobs[task.id] = _Job(task, now, len(transfers))
-        if not transfers:
-            self._end(task.id, now)
+        if not transfers:  # over at once, but not inside the call that asked for it: such tasks may follow each other
+            self._at(now, lambda when: self._end(task.id, when), job)
             return
+        job.left = len(transfers)
+        job.transfers = tuple(transfer.id for transfer in transfers)
+        self._enlist(task.id, transfers)
+
+    def _enlist(self, job: TaskId, transfers: Sequence[Transfer]) -> None:
         for transfer in transfers:
-            self._pending[transfer.id] = _Pending(transfer, task.id, len(transfer.after))
+            self._pending[transfer.id] = _Pending(transfer, job, len(transfer.after))
         for transfer in transfers:
             for before in transfer.after:
+                if before not in self._pending:
+                    raise ValueError(f"transfer {transfer.id} waits for {before}, which is no transfer of its task")
                 self._pending[before].next.append(transfer.id)
             if not transfer.after:
                 self._ready.append(transfer)
@@ -224,18 +235,13 @@ class Dispatcher:
 
     def _drop(self, task_id: TaskId) -> _Job:
         job = self._jobs.pop(task_id)
-        waiting = {transfer.id for transfer in self._ready}
-        for transfer_id in [key for key, pending in self._pending.items() if pending.job == task_id]:
-            pending = self._pending.pop(transfer_id)
-            if pending.waits == 0 and transfer_id not in waiting:
+        for transfer_id in job.transfers:
+            pending = self._pending.pop(transfer_id, None)
+            if pending is not None and pending.started:
                 self._in_flight -= 1
                 self._stopped.append(transfer_id)
                 job.moved += self._received(transfer_id)
         return job
-
-    def _end_computation(self, task_id: TaskId, now: float) -> None:
-        if task_id in self._jobs:
-            self._end(task_id, now)
 
     def _end(self, task_id: TaskId, now: float) -> None:
         job = self._jobs.pop(task_id)
@@ -246,8 +252,12 @@ class Dispatcher:
             self.trace.collectives.append(_collective_row(task, job.start, now))
         self._tell(Done(task, job.start), now)
 
-    def _at(self, when: float, action: Callable[[float], None]) -> None:
-        heapq.heappush(self._wakes, (when, next(self._order), action))
+    def _at(self, when: float, action: Callable[[float], None], job: _Job | None = None) -> None:
+        """Act at an instant; if it is for a job, only while that runs."""
+        heapq.heappush(self._wakes, (when, next(self._order), action, job))
+
+    def _stale(self, job: _Job | None) -> bool:
+        return job is not None and self._jobs.get(job.task.id) is not job
 
     def _record(self, row: FlowRecord) -> None:
         self.trace.flows.append(row)
