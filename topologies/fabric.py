@@ -18,6 +18,8 @@ from typing import Literal, NamedTuple
 import networkx as nx
 
 MAX_NICS = 8
+MAX_NODES = 100_000
+"""Bounds what a mistyped parameter can build before it is refused."""
 _NAME = re.compile(r"[a-z][a-z0-9]{0,8}\Z")
 
 
@@ -267,6 +269,8 @@ class Fabric:
             raise FabricError(f"{node.name!r}: names are a lower-case letter and up to 8 letters or digits")
         if node.name in self._nodes:
             raise FabricError(f"{node.name}: there is a node of this name already")
+        if len(self._nodes) >= MAX_NODES:
+            raise FabricError(f"it has more than {MAX_NODES} nodes")
         self._nodes[node.name] = node
         self._wired[node.name] = []
         return node

@@ -152,7 +152,10 @@ class Scenario(Strict):
 
     @classmethod
     def from_json(cls, text: str) -> Scenario:
-        """The scenario that `to_json` wrote, equal to it. The builders it names must be known (plugins loaded)."""
+        """The scenario that `to_json` wrote, equal to it. The builders it names must be known (plugins loaded).
+
+        Raises pydantic.ValidationError for JSON that `to_json` did not write.
+        """
         return cls.model_validate(json.loads(text))
 
     @property

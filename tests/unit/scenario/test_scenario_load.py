@@ -157,6 +157,7 @@ SPOILED = [
     ("ranks: 0-7,12", "ranks: 0-7,7", "workload.steps[3].ranks", "rank 7 is in the group twice"),
     ("ranks: 0-7,12", "ranks: 7-0", "workload.steps[3].ranks", "'7-0' is not a range of ranks"),
     ("ranks: 0-7,12", "ranks: 0-999999", "workload.steps[3].ranks", "is not a range of ranks"),
+    ("ranks: 0-7,12", "ranks: " + ",".join(["0-65535"] * 500), "workload.steps[3].ranks", "more than 65536 ranks"),
     ("ranks: 0-7,12", "ranks: [0]", "workload.steps[3].ranks", "at least 2 ranks"),
     ("ranks: 0-7,12", "ranks: [0, x]", "workload.steps[3].ranks", "is not a group of ranks; write all"),
     ("order: random", "order: shuffled", "workload.steps[3].order", "not one of sequence, random"),
