@@ -20,7 +20,7 @@ from tests.unit.scenario.conftest import VALID
 
 SCHEMA = json_schema()
 CALM = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 MEAN_VALUES = st.one_of(
     st.none(),
