@@ -19,9 +19,10 @@ from emu.packet.clock import ModelClock
 from emu.packet.lanes import Lane, LaneKey, Lanes, Part
 from emu.packet.loop import Loop
 from emu.records import FlowRecord
-from topologies.fabric import Fabric, Port
+from emu.stripes import Stripe, stripes
+from topologies.fabric import Fabric
 from workloads.cluster import Cluster
-from workloads.protocol import Endpoint, Event, Orchestrator, TaskId, Transfer
+from workloads.protocol import Event, Orchestrator, TaskId, Transfer
 
 _DRAIN_POLL, _DRAIN_LIMIT = 0.001, 2.0
 _PULSE = 0.25
@@ -185,28 +186,31 @@ class PacketEngine:
     # -- transfers ------------------------------------------------------------
 
     def _start_ready(self) -> None:
-        for transfer_id in self.dispatcher.stopped():
-            self._forget(transfer_id)
-        while ready := self.dispatcher.ready(self.clock.now()):
+        while True:
+            for transfer_id in self.dispatcher.stopped():
+                self._forget(transfer_id)
+            ready = self.dispatcher.ready(self.clock.now())
+            if not ready:
+                return
             for transfer in ready:
                 self._start(transfer)
 
     def _start(self, transfer: Transfer) -> None:
-        size = self._scale.bytes(transfer.bytes)
-        if size < self._charging.mtu and not self._charging.send:
-            self._charge(transfer)
+        parts = stripes(self._fabric, transfer)
+        if self._scale.bytes(transfer.bytes) < self._charging.mtu and not self._charging.send:
+            self._charge(transfer, min(self._fabric.link(stripe.src).rate for stripe in parts))
             return
-        pairs = stripe_pairs(self._fabric, transfer.src, transfer.dst)
-        sizes = [size // len(pairs) + (i < size % len(pairs)) for i in range(len(pairs))]
-        parts = [Part(share, lambda part: self._part_done(transfer.id)) for share in sizes]
-        flight = self._flights[transfer.id] = _Flight(transfer, parts, len(parts))
-        for part, (src, dst) in zip(parts, pairs, strict=True):
-            self._put(flight, part, src, dst)
+        flight = self._flights[transfer.id] = _Flight(transfer, [], len(parts))
+        for stripe in parts:
+            part = Part(self._scale.bytes(stripe.bytes), lambda _: self._part_done(transfer.id))
+            flight.parts.append(part)
+            self._put(flight, part, stripe)
 
-    def _put(self, flight: _Flight, part: Part, src: Port, dst: Port) -> None:
+    def _put(self, flight: _Flight, part: Part, stripe: Stripe) -> None:
         transfer = flight.transfer
         fresh = transfer.connection == "new"
-        key = LaneKey(src, dst, f"{transfer.channel}#{transfer.id}" if fresh else transfer.channel)
+        name = f"{transfer.channel}#{transfer.id}" if fresh else transfer.channel
+        key = LaneKey(stripe.src, stripe.dst, name)
         lane = self._lanes.get(key)
         if lane is not None:
             self._lanes.send(lane, part)
@@ -283,8 +287,7 @@ class PacketEngine:
 
     # -- charged messages ------------------------------------------------------------
 
-    def _charge(self, transfer: Transfer) -> None:
-        rate = min(self._fabric.link(src).rate for src, _ in stripe_pairs(self._fabric, transfer.src, transfer.dst))
+    def _charge(self, transfer: Transfer, rate: int) -> None:
         start = self.clock.now()
         self._charged.append((start + self._charging.alpha + transfer.bytes * 8 / rate, transfer, start))
 
@@ -311,24 +314,12 @@ class PacketEngine:
             self.dispatcher.done(transfer.id, row, now)
 
 
-def stripe_pairs(fabric: Fabric, src: Endpoint, dst: Endpoint) -> list[tuple[Port, Port]]:
-    """The NIC pairs a transfer goes over: the ones it names, else NIC i to NIC i, the shorter side round robin."""
-    sources = fabric.nics(src.host) if src.nic is None else (fabric.nics(src.host)[src.nic],)
-    targets = fabric.nics(dst.host) if dst.nic is None else (fabric.nics(dst.host)[dst.nic],)
-    count = max(len(sources), len(targets)) if src.nic is None and dst.nic is None else 1
-    if src.nic is None and dst.nic is not None:
-        count = len(sources)
-    elif dst.nic is None and src.nic is not None:
-        count = len(targets)
-    return [(sources[i % len(sources)], targets[i % len(targets)]) for i in range(count)]
-
-
 def lane_keys(fabric: Fabric, transfers: Iterable[Transfer]) -> Iterator[LaneKey]:
     """The kept connections that these transfers will use."""
     for transfer in transfers:
         if transfer.connection == "kept" and transfer.src.host != transfer.dst.host:
-            for src, dst in stripe_pairs(fabric, transfer.src, transfer.dst):
-                yield LaneKey(src, dst, transfer.channel)
+            for stripe in stripes(fabric, transfer):
+                yield LaneKey(stripe.src, stripe.dst, transfer.channel)
 
 
 @contextmanager
