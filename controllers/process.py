@@ -8,6 +8,7 @@ socket and writes its log to the standard error. It ends when the engine hangs u
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import gc
 import ipaddress
@@ -20,6 +21,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from controllers.channel import ControllerError, ControllerLost
 from controllers.client import ControllerClient
@@ -40,11 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _tie_to_parent(options.parent)
     logging.basicConfig(stream=sys.stderr, level=options.log_level, format="%(asctime)s %(name)s %(message)s")
     host, port = options.listen
-    reason = _serve(options.socket, host, port)
-    _LOG.info("ends: %s", reason)
+    status = _serve(options.socket, host, port)
     logging.shutdown()
     # The library's native threads cannot be stopped, and an ordinary exit would wait for them.
-    os._exit(0 if "hung up" in reason else 1)
+    os._exit(status)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -77,27 +78,31 @@ def _tie_to_parent(parent: int) -> None:
         sys.exit("the process that started the controller is gone")
 
 
-def _serve(socket: str, host: str, port: int) -> str:
-    """Run the applications; returns why they ended."""
+def _serve(socket: str, host: str, port: int) -> int:
+    """Run the applications until the engine is gone; returns the exit status."""
     from controllers import ryu_api  # noqa: PLC0415 - costs 0.4 s, and only this process needs it
 
-    ended = ryu_api.hub.Queue()
+    hub, ended = ryu_api.hub, ryu_api.hub.Queue()
     ryu_api.configure(host, port)
     manager = ryu_api.AppManager.get_instance()
     manager.load_apps(["controllers.ofp.app", ryu_api.OFP_HANDLER])
-    services = manager.instantiate_apps(socket=socket, on_gone=ended.put, **manager.create_contexts())
-    ryu_api.hub.spawn(_report_end, ryu_api.hub, services, ended)
+    services = manager.instantiate_apps(
+        socket=socket, on_gone=lambda reason: ended.put((0, reason)), **manager.create_contexts()
+    )
+    hub.spawn(_watch_listener, hub, services, ended)
     sys.setswitchinterval(_SWITCH_INTERVAL)
     gc.collect()
     gc.freeze()  # the library's tables never die; without this a collection walks them all
     _LOG.info("%s listens at %s:%d and %s", ryu_api.VERSION, host, port, socket)
-    return str(ended.get())
+    status, reason = ended.get()
+    _LOG.log(logging.ERROR if status else logging.INFO, "ends: %s", reason)
+    return int(status)
 
 
-def _report_end(hub: object, services: list[object], ended: object) -> None:
-    """The library's listener only ends when it cannot listen."""
-    hub.joinall(services)  # type: ignore[attr-defined]
-    ended.put("the library stopped listening for switches")  # type: ignore[attr-defined]
+def _watch_listener(hub: Any, services: list[Any], ended: Any) -> None:  # noqa: ANN401 - the library has no types
+    """The library's listener only ends when it cannot listen; its own log then says why."""
+    hub.joinall(services)
+    ended.put((1, "the library stopped listening for switches"))
 
 
 # -- outside ---------------------------------------------------------------------------------------------------------
@@ -140,19 +145,12 @@ class ControllerProcess:
     def start(self, timeout: float = 10.0) -> ControllerClient:
         """Start the process and return a connected client. Raises ControllerError with the log's end if that fails."""
         self._process = self._spawn()
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                raise ControllerError(f"the controller ended with status {self._process.returncode}: {self.log_end()}")
-            if self._socket.exists():
-                try:
-                    self._client = ControllerClient.connect(self._socket, max(0.1, deadline - time.monotonic()))
-                except ControllerLost:
-                    continue
-                return self._client
-            time.sleep(0.01)
-        self.stop()
-        raise ControllerError(f"the controller did not start within {timeout:g} s: {self.log_end()}")
+        try:
+            self._client = self._connect(self._process, time.monotonic() + timeout)
+        except BaseException:
+            self.stop()
+            raise
+        return self._client
 
     def stop(self, timeout: float = 2.0) -> None:
         """Hang up, which ends the process; kill it if that takes too long. Safe to call twice."""
@@ -173,6 +171,16 @@ class ControllerProcess:
             return " | ".join(self.log.read_text(errors="replace").splitlines()[-lines:]) or "(nothing logged)"
         except OSError as error:
             return f"({self.log}: {error.strerror})"
+
+    def _connect(self, process: subprocess.Popen[bytes], deadline: float) -> ControllerClient:
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise ControllerError(f"the controller ended with status {process.returncode}: {self.log_end()}")
+            if self._socket.exists():
+                with contextlib.suppress(ControllerLost):  # bound, but not listening yet
+                    return ControllerClient.connect(self._socket, max(0.1, deadline - time.monotonic()))
+            time.sleep(0.01)
+        raise ControllerError(f"the controller did not start in time: {self.log_end()}")
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         root = str(Path(__file__).resolve().parent.parent)

@@ -18,11 +18,13 @@ from controllers.channel import (
     Barriers,
     Echo,
     EchoReply,
+    Event,
     Fault,
     Hello,
     Install,
     Installed,
     MeasureBarriers,
+    Outcome,
     Prepare,
     ReadFlows,
     Refused,
@@ -213,15 +215,38 @@ class FabricApp(App):
         self._refuse_if_changing(dpids)
         switches = {dpid: self._switch(dpid) for dpid in dpids}
         restore = {dpid: self._restoring(request, dpid) for dpid in dpids}
-        change = Change(request, switches, restore, self._server.emit, self._apply)
+        change = Change(request, switches, restore, self)
         self._changes[request.change] = change
-        hub.spawn(self._run, change, reply)
+        hub.spawn(change.run, reply)
 
-    def _run(self, change: Change, reply: Reply) -> None:
-        name = change.request.change
-        if change.run(reply) == "committed":
-            self._committed.add(name)
-        del self._changes[name]
+    def _abort(self, request: Abort, reply: Reply) -> None:
+        change = self._changes.get(request.change)
+        if change is not None:
+            change.stop(StopNote("the engine asked for it", reply=reply))
+        elif request.change in self._committed:
+            reply(AbortOutcome(request.change, "committed"))
+        else:
+            raise ValueError(f"there is no change {request.change!r} to abort")
+
+    # -- what a change reports ----------------------------------------------------------------------------------------
+
+    def emit(self, event: Event) -> None:
+        """Send an event of a change to the engine."""
+        self._server.emit(event)
+
+    def apply(self, dpid: int, change: RuleChange) -> None:
+        """Note a change that a switch acknowledged. Going back may delete rules that never came: those are skipped."""
+        table = self._tables.get(dpid, ())
+        held = tuple(rule for rule in change.delete if rule in table)
+        self._tables[dpid] = applied(table, RuleChange(held, change.add))
+
+    def over(self, change: Change, outcome: Outcome) -> None:
+        """Free the change's switches for the next one."""
+        if outcome == "committed":
+            self._committed.add(change.request.change)
+        del self._changes[change.request.change]
+
+    # -- helpers ------------------------------------------------------------------------------------------------------
 
     def _restoring(self, request: Prepare, dpid: int) -> RuleChange:
         """What brings one switch back. Raises SwitchError if the change does not fit what the switch holds."""
@@ -234,21 +259,6 @@ class FabricApp(App):
         except ValueError as error:
             raise SwitchError(dpid, str(error)) from None
         return undoing(table, dark, light)
-
-    def _apply(self, dpid: int, change: RuleChange) -> None:
-        """Note a change that a switch acknowledged. Going back may delete rules that never came: those are skipped."""
-        table = self._tables.get(dpid, ())
-        held = tuple(rule for rule in change.delete if rule in table)
-        self._tables[dpid] = applied(table, RuleChange(held, change.add))
-
-    def _abort(self, request: Abort, reply: Reply) -> None:
-        change = self._changes.get(request.change)
-        if change is not None:
-            change.stop(StopNote("the engine asked for it", reply=reply))
-        elif request.change in self._committed:
-            reply(AbortOutcome(request.change, "committed"))
-        else:
-            raise ValueError(f"there is no change {request.change!r} to abort")
 
     def _refuse_if_changing(self, dpids: Iterable[int]) -> None:
         """One change at a time a switch: a restore is computed from what the switch held when it was prepared."""

@@ -17,6 +17,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from controllers.channel import (
     Aborted,
@@ -57,6 +58,22 @@ class StopNote:
     reply: Reply | None = None
 
 
+class Owner(Protocol):
+    """Who runs a change and hears of it, from the change's thread."""
+
+    def emit(self, event: Event) -> None:
+        """Take an event for the engine."""
+        ...
+
+    def apply(self, dpid: int, change: RuleChange) -> None:
+        """A switch has acknowledged this."""
+        ...
+
+    def over(self, change: Change, outcome: Outcome) -> None:
+        """The change holds no switch any more. Called before anyone is told, so that the next one can be prepared."""
+        ...
+
+
 class _Stopped(Exception):
     """A note was found."""
 
@@ -79,22 +96,12 @@ class Change:
 
     switches: those it touches, connected.
     restore: what brings each of them back to the old epoch, from wherever the change is stopped.
-    emit: takes its events.
-    applied: told of each RuleChange that a switch has acknowledged.
     """
 
-    def __init__(
-        self,
-        request: Prepare,
-        switches: Mapping[int, Switch],
-        restore: Changes,
-        emit: Callable[[Event], None],
-        applied: Callable[[int, RuleChange], None],
-    ) -> None:
+    def __init__(self, request: Prepare, switches: Mapping[int, Switch], restore: Changes, owner: Owner) -> None:
         self.request = request
         self.dpids = frozenset(switches)
-        self._emit = emit
-        self._applied = applied
+        self._owner = owner
         self._plans: dict[Stage, Changes] = {"dark": request.dark, "light": request.light, "restore": restore}
         self._bundles: dict[Stage, dict[int, Bundle]] = {
             stage: {dpid: Bundle(switches[dpid], changing(change)) for dpid, change in plan.items()}
@@ -112,29 +119,27 @@ class Change:
         if self._outcome is not None:
             self._answer_notes(self._outcome)
 
-    def run(self, reply: Reply) -> Outcome:
+    def run(self, reply: Reply) -> None:
         """Fill, answer Prepared, and go through the stages; ends with Committed or Aborted, or with Refused."""
-        prepared = False
+        name, note, prepared = self.request.change, None, False
         try:
-            self._fill()
+            fill(self._waiting("dark", "light", "restore"), deadline_in(REPLY_TIMEOUT))
             at_ns = time.monotonic_ns() if self.request.at_ns is None else self.request.at_ns
-            reply(Prepared(self.request.change, at_ns))
+            reply(Prepared(name, at_ns))
             prepared = True
             end: Event = self._fire(at_ns)
+            outcome: Outcome = "committed"
         except Exception as error:  # a change that dies of a bug must not leave the fabric dark either
             note = _note_of(error)
-            end = self._give_up(note)
-            if not prepared:
-                reply(Refused(note.reason, note.dpid))
-        outcome = self._close()
+            outcome, failures = self._undo()
+            end = Aborted(name, outcome, "; ".join([note.reason, *failures]), note.dpid)
+        self._close(outcome, note)
         if prepared:
-            self._emit(end)
-        return outcome
+            self._owner.emit(end)
+        elif note is not None:
+            reply(Refused(note.reason, note.dpid))
 
     # -- stages -------------------------------------------------------------------------------------------------------
-
-    def _fill(self) -> None:
-        fill(self._waiting("dark", "light", "restore"), deadline_in(REPLY_TIMEOUT))
 
     def _fire(self, at_ns: int) -> Committed:
         self._wait_until(at_ns, "dark", "light", "restore")
@@ -157,9 +162,9 @@ class Change:
             for dpid in wave:
                 replied = self._bundles[stage][dpid].end_commit(deadline_in(REPLY_TIMEOUT))
                 stamps[dpid] = Stamps(sent[dpid], replied, self._plans[stage][dpid].optical)
-                self._applied(dpid, self._plans[stage][dpid])
+                self._owner.apply(dpid, self._plans[stage][dpid])
         staged = Staged(self.request.change, stage, asked_ns, stamps)
-        self._emit(staged)
+        self._owner.emit(staged)
         return staged
 
     def _waves(self, stage: Stage) -> Iterator[list[int]]:
@@ -172,23 +177,14 @@ class Change:
 
     # -- giving up ----------------------------------------------------------------------------------------------------
 
-    def _give_up(self, note: StopNote) -> Aborted:
-        """Discard what waits; bring the old epoch back if a COMMIT has been sent. Never raises."""
-        self._outcome, reason = self._undo()
-        full_reason = f"{note.reason}; {reason}" if reason else note.reason
-        if note.reply is not None:
-            note.reply(AbortOutcome(self.request.change, self._outcome))
-        return Aborted(self.request.change, self._outcome, full_reason, note.dpid)
-
-    def _undo(self) -> tuple[Outcome, str]:
+    def _undo(self) -> tuple[Outcome, list[str]]:
+        """Bring the old epoch back if a COMMIT has been sent; says what failed. Never raises."""
         for bundle in self._waiting("dark", "light"):
             bundle.discard()
         if not self._touched:
-            for bundle in self._waiting("restore"):
-                bundle.discard()
-            return "discarded", ""
+            return "discarded", []
         failures = [failure for dpid in self._restore_order() if (failure := self._restore(dpid))]
-        return ("failed", "; ".join(failures)) if failures else ("restored", "")
+        return ("failed" if failures else "restored"), failures
 
     def _restore_order(self) -> list[int]:
         """Circuits first: a route that is moved back must find its light."""
@@ -199,12 +195,21 @@ class Change:
         """Bring one switch back to the old epoch; says what failed. A lost switch does not keep the others dark."""
         bundle = self._bundles["restore"][dpid]
         try:
-            bundle.begin_commit()
-            bundle.end_commit(deadline_in(REPLY_TIMEOUT))
-        except SwitchError as error:
-            return f"could not restore the old epoch at {error}"
-        self._applied(dpid, self._plans["restore"][dpid])
+            self._commit_at_once(bundle)
+        except SwitchError:
+            try:  # it may be the bundle that failed, not the switch
+                bundle.discard()
+                fill([bundle], deadline_in(REPLY_TIMEOUT))
+                self._commit_at_once(bundle)
+            except SwitchError as error:
+                return f"could not restore the old epoch at {error}"
+        self._owner.apply(dpid, self._plans["restore"][dpid])
         return ""
+
+    @staticmethod
+    def _commit_at_once(bundle: Bundle) -> None:
+        bundle.begin_commit()
+        bundle.end_commit(deadline_in(REPLY_TIMEOUT))
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
@@ -233,15 +238,15 @@ class Change:
 
     # -- ending -------------------------------------------------------------------------------------------------------
 
-    def _close(self) -> Outcome:
-        if self._outcome is None:
-            self._outcome = "committed"
-        for bundle in self._waiting("restore"):
-            bundle.discard()
+    def _close(self, outcome: Outcome, note: StopNote | None) -> None:
+        """Let go of the switches, then tell everyone who asked for a stop how it ended."""
         for bundle in self._waiting("dark", "light", "restore"):
-            bundle.close()
-        self._answer_notes(self._outcome)
-        return self._outcome
+            bundle.discard()
+        self._owner.over(self, outcome)
+        self._outcome = outcome
+        if note is not None and note.reply is not None:
+            note.reply(AbortOutcome(self.request.change, outcome))
+        self._answer_notes(outcome)
 
     def _answer_notes(self, outcome: Outcome) -> None:
         while True:

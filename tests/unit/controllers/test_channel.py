@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controllers.channel import (
@@ -63,7 +63,8 @@ def test_messages_survive_the_channel(message: Message, number: int | None) -> N
     assert decode(line) == Line(number, message)
 
 
-@given(st.lists(messages, max_size=4), st.data())
+@settings(max_examples=25)
+@given(st.lists(messages, max_size=3), st.data())
 def test_lines_survive_being_cut(said: list[Message], data: st.DataObject) -> None:
     """However the socket cuts the stream, the same messages come out in order."""
     stream = b"".join(encode(message) for message in said)
