@@ -1,0 +1,5 @@
+"""`python -m emu`: the same as `emu`."""
+
+from emu.cli import main
+
+main()

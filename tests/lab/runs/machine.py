@@ -1,0 +1,134 @@
+"""What a run could leave on a machine, listed so that before and after can be compared."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+_WATCHED = ("/run", "/tmp", "/etc/openvswitch", "/var/lib/openvswitch", "/var/log/openvswitch")
+_VOLATILE = re.compile(
+    r"random/|ns_last_pid|pty/nr|file-nr|inode-|dentry-state|nr_|sched_domain|usermodehelper|cap_last|stat_refresh"
+    r"|entropy|conntrack_count|perf_event_max_sample|perf_cpu|tainted|netdev_rss_key|fail_over|netdev_budget"
+)
+
+
+def sysctls() -> dict[str, str]:
+    """Every readable setting of the machine that does not change by itself."""
+    found = {}
+    for folder, _, names in os.walk("/proc/sys"):
+        for name in names:
+            path = f"{folder}/{name}"
+            if _VOLATILE.search(path):
+                continue
+            try:
+                found[path] = Path(path).read_text()
+            except OSError:
+                continue
+    return found
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What is on the machine: processes of a lab's kind, network namespaces, interfaces, files."""
+
+    processes: frozenset[tuple[int, str]]
+    namespaces: frozenset[str]
+    interfaces: frozenset[str]
+    files: frozenset[str]
+
+    @classmethod
+    def take(cls, ignore: Path) -> Footprint:
+        """Look now; files below `ignore` (the run directory's place) do not count."""
+        return cls(_processes(), _namespaces(), _interfaces(), _files(ignore))
+
+    def more_than(self, before: Footprint) -> dict[str, set[object]]:
+        """What is here and was not there."""
+        pairs = {name: set(getattr(self, name)) - set(getattr(before, name)) for name in self.__dataclass_fields__}
+        return {name: extra for name, extra in pairs.items() if extra}
+
+
+def left_over(before: Footprint, ignore: Path, patience: float = 5.0) -> Mapping[str, set[object]]:
+    """What is still here after the kernel had a moment to tear things down."""
+    deadline = time.monotonic() + patience
+    while (extra := Footprint.take(ignore).more_than(before)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return extra
+
+
+def start_emu(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    """Start `emu` as a user would, in a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "emu", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def descendants(pid: int) -> list[int]:
+    """Every process below `pid`, nearest first."""
+    children: dict[int, list[int]] = {}
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                parent = int(Path(entry.path, "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(entry.name))
+    found, queue = [], [pid]
+    while queue:
+        below = children.get(queue.pop(0), [])
+        found += below
+        queue += below
+    return found
+
+
+def command_of(pid: int) -> str:
+    """A process's command line, "" if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _processes() -> frozenset[tuple[int, str]]:
+    kinds = ("ovs", "mininet:", "emu.lab.inner", "controllers.process", "iperf3", "unshare")
+    pids = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
+    named = ((pid, command_of(pid)) for pid in pids)
+    return frozenset((pid, command) for pid, command in named if any(kind in command for kind in kinds))
+
+
+def _namespaces() -> frozenset[str]:
+    found = set()
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            try:
+                found.add(os.readlink(f"{entry.path}/ns/net"))
+            except OSError:
+                continue
+    return frozenset(found)
+
+
+def _interfaces() -> frozenset[str]:
+    return frozenset(os.listdir("/sys/class/net"))
+
+
+def _files(ignore: Path) -> frozenset[str]:
+    found = set()
+    for top in _WATCHED:
+        for folder, folders, names in os.walk(top):
+            folders[:] = [name for name in folders if Path(folder, name) != ignore]
+            found.update(f"{folder}/{name}" for name in names)
+    return frozenset(found)
