@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from workloads.protocol import Endpoint
 
@@ -17,28 +18,27 @@ class HostSpec:
     gpus: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cluster:
     """Hosts in order. A rank is a GPU; ranks fill hosts in order."""
 
     hosts: tuple[HostSpec, ...]
 
-    @property
+    @cached_property
     def ranks(self) -> int:
         """How many GPUs there are."""
-        return sum(host.gpus for host in self.hosts)
+        return len(self._endpoints)
 
     def endpoint(self, rank: int) -> Endpoint:
         """The NIC that a rank's traffic uses. Raises IndexError for a rank that the cluster does not have."""
-        if rank < 0:
-            raise IndexError(f"rank {rank} is negative")
-        left = rank
-        for host in self.hosts:
-            if left < host.gpus:
-                return Endpoint(host.name, left % host.nics)
-            left -= host.gpus
-        raise IndexError(f"rank {rank} of {self.ranks}")
+        if not 0 <= rank < self.ranks:
+            raise IndexError(f"there is no rank {rank}; the cluster has ranks 0 to {self.ranks - 1}")
+        return self._endpoints[rank]
 
     def endpoints(self, group: Sequence[int]) -> tuple[Endpoint, ...]:
         """The endpoints of a group of ranks, in its order."""
         return tuple(self.endpoint(rank) for rank in group)
+
+    @cached_property
+    def _endpoints(self) -> tuple[Endpoint, ...]:
+        return tuple(Endpoint(host.name, gpu % host.nics) for host in self.hosts for gpu in range(host.gpus))
