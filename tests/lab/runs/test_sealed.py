@@ -1,0 +1,198 @@
+"""A lab leaves nothing behind, changes nothing of the machine, and two of them do not see each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from machine import ROOT, Footprint, descendants, left_over, start_emu, sysctls
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+_SCENARIO = """
+emulation: {scale: {sigma: 400, beta: 20000}}
+fabrics:
+  - {kind: hybrid, pods: 2, hosts_per_pod: 2, uplinks: 1, reconfiguration: 10ms, circuits: {o0: [t0-t1]}}
+workload:
+  kind: collectives
+  steps:
+    - {name: ring, phase: training, collective: all-reduce, algorithm: ring, size: 4GB}
+"""
+_KILLS = int(os.environ.get("EMU_TEST_KILLS", "8"))
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(_SCENARIO)
+    return path
+
+
+def _stages(output: Path) -> dict[str, float]:
+    """By stage, when it began in the run whose log lines were stamped into `output`."""
+    began: dict[str, float] = {}
+    for line in output.read_text().splitlines():
+        stamp, _, text = line.partition(" ")
+        began.setdefault(json.loads(text)["stage"], float(stamp))
+    return began
+
+
+_WATCHER = """
+import dataclasses, json, sys, time
+from pathlib import Path
+from emu.runner import run
+began = time.monotonic()
+log = open(sys.argv[3], "w", buffering=1)
+def listen(progress):
+    print(f"{time.monotonic() - began:.3f}", json.dumps(dataclasses.asdict(progress)), file=log)
+run(Path(sys.argv[1]), out=Path(sys.argv[2]), listener=listen)
+print(f"{time.monotonic() - began:.3f}", json.dumps({"stage": "end"}), file=log)
+"""
+
+
+def _start_watched(scenario: Path, out: Path) -> tuple[subprocess.Popen[bytes], Path]:
+    """A run whose progress is logged to a file beside its directory."""
+    log = out.with_suffix(".log")
+    command = [sys.executable, "-c", _WATCHER, str(scenario), str(out), str(log)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=out.parent, env=env, start_new_session=True), log
+
+
+def test_kill_9_at_any_moment_leaves_nothing(scenario: Path, tmp_path: Path) -> None:
+    """The outer process is killed at seeded moments over the whole length of a run, at least one in each stage."""
+    before = Footprint.take(tmp_path)
+    settings = sysctls()
+    whole, log = _start_watched(scenario, tmp_path / "whole")
+    assert whole.wait(120) == 0
+    began = _stages(log)
+    for number, moment in enumerate(_moments(began)):
+        process, _ = _start_watched(scenario, tmp_path / f"killed{number}")
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not left_over(before, tmp_path), f"killed after {moment:.2f} s"
+        assert sysctls() == settings, f"killed after {moment:.2f} s"
+
+
+def _moments(began: dict[str, float]) -> list[float]:
+    """One in the middle of each stage that matters, the rest anywhere."""
+    ends = sorted(began.values())
+    middles = [
+        (began[stage] + min((end for end in ends if end > began[stage]), default=began[stage] + 0.2)) / 2
+        for stage in ("build", "controller", "traffic", "write")
+    ]
+    generator = random.Random(7)
+    anywhere = [generator.uniform(0, max(ends)) for _ in range(_KILLS - len(middles))]
+    return [*middles, *anywhere]
+
+
+def test_no_setting_of_the_machine_differs_while_a_lab_runs(scenario: Path, tmp_path: Path) -> None:
+    before = sysctls()
+    process, _ = _start_watched(scenario, tmp_path / "run")
+    looks = 0
+    while process.poll() is None:
+        now = sysctls()
+        assert now == before, {name for name in now if now[name] != before.get(name)}
+        looks += 1
+    assert process.returncode == 0
+    assert looks > 3
+    assert sysctls() == before
+
+
+def test_an_interrupt_ends_within_three_seconds_and_keeps_what_was_measured(scenario: Path, tmp_path: Path) -> None:
+    before = Footprint.take(tmp_path)
+    process, log = _start_watched(scenario, tmp_path / "run")
+    _wait_for(log, "traffic")
+    time.sleep(1.0)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.wait(10)
+    assert time.monotonic() - began < 3.0
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["partial"] is True
+    assert not left_over(before, tmp_path)
+
+
+def test_two_labs_at_once_do_not_see_each_other(scenario: Path, tmp_path: Path) -> None:
+    before = Footprint.take(tmp_path)
+    pair = [_start_watched(scenario, tmp_path / name) for name in ("one", "two")]
+    for _, log in pair:
+        _wait_for(log, "traffic")
+    views = [_interfaces(process.pid) for process, _ in pair]
+    assert views[0] == views[1]  # the same names, side by side
+    assert _lab_namespace(pair[0][0].pid) != _lab_namespace(pair[1][0].pid)
+    assert [process.wait(120) for process, _ in pair] == [0, 0]
+    assert not left_over(before, tmp_path)
+
+
+def _wait_for(log: Path, stage: str, patience: float = 60.0) -> None:
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if log.exists() and stage in _stages(log):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"the run did not come to {stage} within {patience} s")
+
+
+def _lab_namespace(pid: int) -> str:
+    inner = descendants(pid)[-1]
+    return os.readlink(f"/proc/{inner}/ns/pid")
+
+
+def _interfaces(pid: int) -> list[str]:
+    """The interface names of the lab below a process."""
+    inner = next(child for child in descendants(pid) if "ovs-vswitchd" in os.readlink(f"/proc/{child}/exe"))
+    shown = subprocess.run(
+        ["nsenter", "-t", str(inner), "-n", "ls", "/sys/class/net"], check=True, capture_output=True, text=True
+    )
+    listed = Path(f"/proc/{inner}/net/dev").read_text().splitlines()[2:]
+    assert shown.returncode == 0
+    return sorted(line.split(":")[0].strip() for line in listed)
+
+
+_SYSTEM_SWITCH = """
+set -e
+mount -t tmpfs t /run; mkdir -p /run/openvswitch /run/db; export OVS_DBDIR=/run/db OVS_LOGDIR=/run/db
+ovsdb-tool create /run/db/conf.db /usr/share/openvswitch/vswitch.ovsschema
+ovsdb-server --remote=punix:/run/openvswitch/db.sock --detach --no-chdir --pidfile /run/db/conf.db
+ovs-vsctl --no-wait init
+ovs-vswitchd --detach --no-chdir --pidfile --log-file=/run/db/log
+ovs-vsctl add-br br0 -- set bridge br0 datapath_type=netdev
+state() { ovs-vsctl list bridge; cat /run/openvswitch/*.pid; ls /run/openvswitch; ovs-ofctl dump-flows br0 | cut -d, -f3-; }
+state > /run/before
+"$@" >&2
+state > /run/after
+diff /run/before /run/after
+"""
+
+
+def test_the_systems_own_open_vswitch_is_untouched(scenario: Path, tmp_path: Path) -> None:
+    """A machine with its own Open vSwitch running and a bridge on it, played in namespaces."""
+    seal = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+    emu = [sys.executable, "-m", "emu", "run", str(scenario), "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [*seal, "bash", "-c", _SYSTEM_SWITCH, "bash", *emu],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert "VALID" in done.stderr or (tmp_path / "run" / "manifest.json").exists(), done.stderr[-2000:]
+    assert done.stdout == "", done.stdout
+
+
+def test_a_run_directory_under_run_is_refused(scenario: Path, tmp_path: Path) -> None:
+    process = start_emu("run", str(scenario), "--out", "/run/emu-test", cwd=tmp_path)
+    _, words = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "/run" in words
+    assert "Traceback" not in words
+    assert not Path("/run/emu-test").exists()
