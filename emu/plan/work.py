@@ -1,0 +1,194 @@
+"""What a workload asks of a fabric, read off the ideal run: dependent steps, ideal times, message sizes, busy time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from controllers.epochs import CircuitError, EpochChange
+from emu.model.conditions import Conditions
+from emu.model.engine import simulate
+from emu.records import CollectiveRecord, FlowRecord, Trace
+from emu.scenario.build import BuiltFabric, cluster_of
+from emu.scenario.schema import Scenario
+from emu.scenario.traffic import build_orchestrator, steps_of
+from emu.scenario.workload_spec import Collectives
+from emu.scenario.workload_spec import CollectiveStep as StepSpec
+from emu.wire import payload_efficiency
+from workloads import models
+from workloads.cluster import Cluster
+from workloads.collectives import critical_steps
+from workloads.steps import CollectiveStep
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One collective: its dependent steps, its ideal modelled seconds and its bytes."""
+
+    id: str
+    steps: int
+    seconds: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A step of the workload on one fabric, or a whole flow list.
+
+    rounds: its collectives, of layer gradients those that are left after the furthest merging.
+    messages: bytes of each message that crosses the fabric.
+    buckets: into how many collectives a round of layer gradients may be cut, and at least is; None: nothing to merge.
+    """
+
+    name: str
+    phase: str
+    rounds: tuple[Round, ...]
+    messages: Floats
+    buckets: tuple[int, int] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Ideal modelled seconds of all rounds."""
+        return sum(part.seconds for part in self.rounds)
+
+    def steps(self, buckets: int | None) -> float:
+        """Dependent steps of all rounds if layer gradients are merged into at most `buckets` collectives."""
+        steps = sum(part.steps for part in self.rounds)
+        if self.buckets is None:
+            return steps
+        most, least = self.buckets
+        return steps / least * (most if buckets is None else min(most, buckets))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A workload on one fabric. flows: the messages in flight, as (bytes, start, end) in modelled seconds."""
+
+    built: BuiltFabric
+    items: tuple[Item, ...]
+    flows: tuple[Floats, Floats, Floats]
+    end: float
+
+    @property
+    def name(self) -> str:
+        """The fabric's."""
+        return self.built.fabric.name
+
+    @property
+    def changes(self) -> tuple[EpochChange, ...]:
+        """The changes of circuits that begin before the workload is over."""
+        return tuple(change for change in self.built.schedule if change.at < self.end)
+
+    def busy(self, smallest: float) -> float:
+        """Modelled seconds in which messages of at least `smallest` bytes are in flight or circuits change.
+
+        Only these take wall time; everything between is jumped over.
+        """
+        sizes, starts, ends = self.flows
+        sent = sizes >= smallest
+        began = np.concatenate([starts[sent], [change.at for change in self.changes]])
+        over = np.concatenate([ends[sent], [change.at + change.reconfiguration for change in self.changes]])
+        order = np.argsort(began, kind="stable")
+        began, over = began[order], np.maximum.accumulate(over[order])
+        covered = np.concatenate([[0.0], over[:-1]])[: len(over)]  # what earlier intervals have taken already
+        return float(np.maximum(0.0, over - np.maximum(began, covered)).sum())
+
+
+def bucket_floor(scenario: Scenario, fewest: int) -> int:
+    """How far layer gradients may be merged: to `fewest`, or to what a step of the scenario asks for itself."""
+    workload = scenario.workload
+    if not isinstance(workload, Collectives):
+        return fewest
+    own = [step.buckets for step in workload.steps if isinstance(step, StepSpec) and step.buckets is not None]
+    return max([fewest, *own])
+
+
+def work_of(scenario: Scenario, built: BuiltFabric, seed: int, buckets: int) -> Work:
+    """Run the workload through the model, layer gradients merged into `buckets`, and read off what it asks for.
+
+    Raises InputError where the cluster or the circuits cannot carry it out.
+    """
+    cluster = cluster_of(built.fabric)
+    trace = _ideal_run(scenario, built, cluster, seed, buckets)
+    flows = [row for row in trace.flows if row.how == "packets"]
+    columns = (_column([row.bytes for row in flows]), _column([row.start for row in flows]))
+    ends = _column([row.end for row in flows])
+    items = _items(scenario, cluster, seed, buckets, trace, flows)
+    return Work(built, items, (*columns, ends), trace.end)
+
+
+def _ideal_run(scenario: Scenario, built: BuiltFabric, cluster: Cluster, seed: int, buckets: int) -> Trace:
+    place = next(i for i, spec in enumerate(scenario.fabrics) if spec.name == built.fabric.name)
+    efficiency = payload_efficiency(scenario.emulation.mtu)
+    conditions = Conditions(built.epoch, built.schedule, scenario.seed, efficiency)
+    orchestrator = build_orchestrator(scenario, cluster, seed=seed, buckets=buckets)
+    try:
+        trace = simulate(built.fabric, orchestrator, cluster, conditions).trace
+    except CircuitError as error:
+        raise scenario.error(("fabrics", place), str(error)) from error
+    for failure in trace.failures:
+        raise scenario.error(
+            ("fabrics", place),
+            f"{failure.task} can never end: {failure.reason}",
+            hint="lay circuits for it, or let it wait for a change that does",
+        )
+    return trace
+
+
+def _items(
+    scenario: Scenario, cluster: Cluster, seed: int, buckets: int, trace: Trace, flows: Sequence[FlowRecord]
+) -> tuple[Item, ...]:
+    if not isinstance(scenario.workload, Collectives):
+        return _flow_item(flows)
+    rows = {row.id: row for row in trace.collectives}
+    messages: dict[str, list[int]] = {}
+    for row in flows:
+        messages.setdefault(row.collective, []).append(row.bytes)
+    steps = steps_of(scenario, cluster, seed=seed, buckets=buckets)
+    merging = _mergeable(scenario.workload, buckets)
+    collectives = [step for step in steps if isinstance(step, CollectiveStep)]
+    items = (_item(step, rows, messages, merging.get(step.name)) for step in collectives)
+    return tuple(item for item in items if len(item.messages))
+
+
+def _item(
+    step: CollectiveStep,
+    rows: Mapping[str, CollectiveRecord],
+    messages: Mapping[str, Sequence[int]],
+    buckets: tuple[int, int] | None,
+) -> Item:
+    collectives = [step.collective(number) for number in range(step.rounds)]
+    rounds = tuple(Round(one.id, critical_steps(one), rows[one.id].cct, one.bytes) for one in collectives)
+    sizes = [size for one in collectives for size in messages.get(one.id, ())]
+    return Item(step.name, step.phase_name, rounds, _column(sizes), buckets)
+
+
+def _mergeable(workload: Collectives, buckets: int) -> dict[str, tuple[int, int]]:
+    """By step of layer gradients, how many collectives there are unmerged and at the furthest merging."""
+    found = {}
+    for step in workload.steps:
+        if isinstance(step, StepSpec) and step.size == "layer-gradients" and workload.model:
+            count = len(models.layer_gradients(models.find(workload.model), workload.dtype))
+            most = min(count, step.buckets or count)
+            found[step.name] = (most, min(most, buckets))
+    return found
+
+
+def _flow_item(flows: Sequence[FlowRecord]) -> tuple[Item, ...]:
+    """A flow list as one item of one step: half of its bytes move in flows that take at least so long."""
+    if not flows:
+        return ()
+    ordered = sorted(flows, key=lambda row: row.bytes)
+    moved = np.cumsum([row.bytes for row in ordered])
+    median = ordered[int(np.searchsorted(moved, moved[-1] / 2))]
+    messages = _column([row.bytes for row in ordered])
+    return (Item("flows", median.phase, (Round(median.id, 1, median.fct, median.bytes),), messages),)
+
+
+def _column(values: Sequence[float]) -> Floats:
+    return np.array(values, dtype=np.float64)
