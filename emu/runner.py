@@ -46,8 +46,10 @@ def run(
     scenario = load(path, plugins=plugins, overrides=overrides)
     built = build_fabrics(scenario)
     _check_workload(scenario, built)
+    room = HostRoom()
+    room.check(out or Path.cwd())
     directory = create_directory(scenario, out)
-    return _Run(scenario, built, directory, tuple(str(plugin.resolve()) for plugin in plugins), listener).go()
+    return _Run(scenario, built, directory, tuple(str(plugin.resolve()) for plugin in plugins), listener, room).go()
 
 
 def predict(scenario: Scenario, built: BuiltFabric, *, seed: int, buckets: int | None) -> Prediction:
@@ -75,7 +77,7 @@ class _Run:
     directory: Path
     plugins: tuple[str, ...]
     listener: Listener
-    room: Room = field(default_factory=HostRoom)
+    room: Room
     began: float = field(default_factory=time.time)
 
     def go(self) -> Outcome:

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
+from emu.errors import InputError
 from emu.lab.errors import LabError
 from emu.lab.job import JOB, LOG, Job, decode_progress
 from emu.progress import Listener
@@ -26,6 +27,13 @@ class Room(Protocol):
     """Runs one job to its end."""
 
     name: str
+
+    def check(self, directory: Path) -> None:
+        """See that a lab can be opened here and write to `directory`, before anything is made.
+
+        Raises LabError for what the machine lacks, InputError for a directory that the room cannot take.
+        """
+        ...
 
     def run(self, job: Job, directory: Path, listener: Listener) -> int:
         """Run a job in a run directory and return the inner program's exit status.
@@ -41,12 +49,15 @@ class HostRoom:
 
     name = "host"
 
+    def check(self, directory: Path) -> None:
+        """See Room.check."""
+        if directory.resolve().is_relative_to("/run"):
+            raise InputError(f"{directory}: a run directory cannot lie under /run, which a lab has for itself")
+        _require_tools()
+
     def run(self, job: Job, directory: Path, listener: Listener) -> int:
         """See Room.run."""
         directory = directory.resolve()
-        if directory.is_relative_to("/run"):
-            raise LabError(f"{directory}: a run directory cannot lie under /run, which a lab has for itself")
-        _require_tools()
         job.write(directory / JOB)
         with (directory / LOG).open("ab") as log:
             # setpriv: the kernel kills unshare when this process dies; unshare takes the lab with it.
