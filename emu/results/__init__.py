@@ -1,0 +1,20 @@
+"""Run directories, and the summary of a run."""
+
+from emu.results.directory import StoredRun, create_directory, read_run, write_run
+from emu.results.manifest import Manifest, emu_version, manifest_schema
+from emu.results.summary import CollectiveSummary, FabricSummary, FlowSummary, RunSummary, summarise
+
+__all__ = [
+    "CollectiveSummary",
+    "FabricSummary",
+    "FlowSummary",
+    "Manifest",
+    "RunSummary",
+    "StoredRun",
+    "create_directory",
+    "emu_version",
+    "manifest_schema",
+    "read_run",
+    "summarise",
+    "write_run",
+]

@@ -1,0 +1,193 @@
+"""The columns of every table of a run directory: declared once, for writing, reading and the documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+SCHEMA_VERSION: Final = 1
+"""Of manifest and tables. It grows when a column or key changes its meaning or goes; new ones may come without."""
+
+Type = Literal["text", "int", "float"]
+Value = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. unit: "" for names and counts. An empty cell means that there is no such number."""
+
+    name: str
+    type: Type
+    unit: str
+    meaning: str
+
+    def read(self, cell: str) -> Value:
+        """The value that a cell holds. Raises ValueError if it is none."""
+        if self.type == "text":
+            return cell
+        if not cell:
+            return None
+        return int(cell) if self.type == "int" else float(cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One CSV file: `name.csv`, with a header line; one line for each `meaning`."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+    @property
+    def file(self) -> str:
+        """The file's name in a run directory."""
+        return f"{self.name}.csv"
+
+
+def _text(name: str, meaning: str) -> Column:
+    return Column(name, "text", "", meaning)
+
+
+def _count(name: str, meaning: str, unit: str = "") -> Column:
+    return Column(name, "int", unit, meaning)
+
+
+def _seconds(name: str, meaning: str) -> Column:
+    return Column(name, "float", "s", meaning)
+
+
+def _wall(name: str, meaning: str) -> Column:
+    return Column(name, "float", "wall s", meaning)
+
+
+def _ratio(name: str, meaning: str) -> Column:
+    return Column(name, "float", "1", meaning)
+
+
+_COMMON = (
+    _text("fabric", "the scenario's name of the fabric"),
+    _count("repeat", "which repeat, from 1"),
+    _count("seed", "what this repeat drew its random numbers from"),
+)
+
+FLOWS = Table(
+    "flows",
+    "transfer",
+    (
+        *_COMMON,
+        _text("id", "of the transfer; those of a collective begin with its id"),
+        _text("collective", "id of the collective that it is part of, or empty"),
+        _text("phase", "as the workload calls it"),
+        _text("src", "sending host, with `.n` NIC n of it"),
+        _text("dst", "receiving host, likewise"),
+        _count("bytes", "payload", "B"),
+        _count("bytes_emulated", "payload that was sent in the lab", "B"),
+        _seconds("start_s", "the sender's first write, from time zero"),
+        _seconds("first_byte_s", "the receiver's first read"),
+        _seconds("end_s", "the receiver's read of the last byte"),
+        _seconds("fct_s", "flow completion time, end_s - start_s"),
+        _wall("fct_wall_s", "the same in the lab: times TDF"),
+        _seconds("ideal_s", "what it would take alone on its path"),
+        _ratio("slowdown", "fct_s / ideal_s"),
+        _count("retransmits", "segments sent again for it"),
+        _seconds("rtt_s", "the sender's smoothed round trip at the end"),
+        _text("how", "`packets`, `local` (inside one host) or `charged` (too small to send, counted in time)"),
+    ),
+)
+
+COLLECTIVES = Table(
+    "collectives",
+    "collective",
+    (
+        *_COMMON,
+        _text("id", "of the collective"),
+        _text("label", "the step of the scenario that it belongs to"),
+        _text("phase", "as the workload calls it"),
+        _text("kind", "all-reduce, broadcast, ..."),
+        _text("algorithm", "ring, tree, ..."),
+        _count("ranks", "how many take part"),
+        _count("bytes", "S, the full tensor, as nccl-tests counts it", "B"),
+        _count("bytes_emulated", "S / sigma", "B"),
+        _count("merged", "how many of the workload's messages it stands for"),
+        _seconds("start_s", "its first member's start, from time zero"),
+        _seconds("end_s", "its last member's end"),
+        _seconds("cct_s", "collective completion time, end_s - start_s"),
+        _wall("cct_wall_s", "the same in the lab: times TDF"),
+        _seconds("ideal_s", "its time in the fluid model, over the same routes and circuits"),
+        _ratio("ratio", "cct_s / ideal_s"),
+        Column("algbw_Bps", "float", "B/s", "algorithm bandwidth, S / cct_s"),
+        Column("busbw_Bps", "float", "B/s", "bus bandwidth as nccl-tests defines it: algbw times the kind's factor"),
+    ),
+)
+
+PHASES = Table(
+    "phases",
+    "phase",
+    (
+        *_COMMON,
+        _text("phase", "as the workload calls it"),
+        _seconds("start_s", "the first start of what carries its name"),
+        _seconds("end_s", "the last end"),
+        _seconds("duration_s", "end_s - start_s"),
+        _wall("duration_wall_s", "the same in the lab: times TDF, jumps over idle time not taken off"),
+        _seconds("ideal_s", "the duration in the fluid model"),
+        _ratio("ratio", "duration_s / ideal_s"),
+        _count("packet_bytes", "payload that crossed the fabric as packets", "B"),
+        _count("packet_bytes_emulated", "packet_bytes / sigma", "B"),
+        _count("charged_bytes", "payload in messages too small to send, counted in time", "B"),
+        _count("local_bytes", "payload that stayed inside a host", "B"),
+        _ratio("charged_share", "charged_bytes by all bytes for the fabric"),
+    ),
+)
+
+CIRCUITS = Table(
+    "circuits",
+    "change of circuits",
+    (
+        *_COMMON,
+        _count("epoch", "the epoch that it led to"),
+        _seconds("asked_at_s", "when the schedule wants it, from time zero"),
+        _seconds("asked_dark_s", "how long the circuits that change should be dark"),
+        _wall("asked_dark_wall_s", "the same in the lab: times TDF"),
+        _seconds("dark_at_s", "when the last rule was deleted"),
+        _seconds("lit_at_s", "when the last barrier after the new circuits was answered"),
+        _seconds("control_dark_s", "lit_at_s - dark_at_s: dark time as the control plane saw it"),
+        _wall("control_dark_wall_s", "the same in the lab: times TDF"),
+        _wall("late_wall_s", "by how much the first commit missed its instant"),
+        _text("outcome", "`committed`, or `aborted: ` and why"),
+    ),
+)
+
+LINKS = Table(
+    "links",
+    "direction of a link",
+    (
+        *_COMMON,
+        _text("link", "the port that transmits"),
+        _text("peer", "the port that receives"),
+        _count("rate_bps", "line rate", "bit/s"),
+        _count("rate_emulated_bps", "line rate in the lab, rate_bps / beta", "bit/s"),
+        _count("payload_bytes", "payload that it carried, retransmissions included, times sigma", "B"),
+        _count("expected_bytes", "payload that routes and circuits put on it, by the model", "B"),
+        _count("frame_bytes_emulated", "frames sent in the lab, with Ethernet header", "B"),
+        _count("packets", "frames sent in the lab"),
+        _count("expected_bytes_emulated", "expected_bytes / sigma", "B"),
+        _ratio("utilisation", "share of the time not jumped over in which it was busy, preamble, gap and FCS included"),
+        _count("queue_drops", "frames lost at its queue"),
+        _count("switch_drops", "frames that Open vSwitch lost when it sent there"),
+    ),
+)
+
+EVENTS = Table(
+    "events",
+    "event",
+    (
+        *_COMMON,
+        _seconds("at_s", "when, from time zero"),
+        _text("event", "`dark`, `lit` or `aborted` (circuits), `failure` (a task), `jumps` (over idle time, in all)"),
+        _text("subject", "the epoch or task that is meant"),
+        _text("detail", "more about it"),
+    ),
+)
+
+TABLES: Final = (FLOWS, COLLECTIVES, PHASES, CIRCUITS, LINKS, EVENTS)

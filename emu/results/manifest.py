@@ -1,0 +1,223 @@
+"""The manifest of a run directory: what was run, on what, how it was scaled, and whether it can be trusted."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from emu.measurement import CrossCheck, Finding, Health, LabFacts, LinkCalibration, Repeat
+from emu.outcome import FabricOutcome, Outcome
+from emu.results.columns import SCHEMA_VERSION, TABLES
+from emu.scenario.schema import Transport
+from emu.verdict.levels import Level, Verdict
+
+SCENARIO_FILE = "scenario.json"
+
+
+class _Entry(BaseModel):
+    """What all parts of a manifest share: immutable, documented by attribute, nothing unknown inside."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class ScaleEntry(_Entry):
+    """How the lab stood for the real system."""
+
+    sigma: float
+    """Bytes were divided by it."""
+    beta: float
+    """Rates were divided by it."""
+    tdf: float
+    """beta / sigma: wall seconds for each modelled second."""
+    chosen: Literal["auto", "given"]
+    """Whether emu or the scenario chose it; `plan` says why."""
+
+
+class RepeatEntry(_Entry):
+    """One run of the workload."""
+
+    seed: int
+    """What its random numbers were drawn from."""
+    complete: bool
+    """Whether the workload came to its end."""
+    end_s: float
+    """Modelled seconds from time zero to the end."""
+    wall_s: float
+    """Wall seconds that it took."""
+    jumps: int
+    """How often modelled time jumped over idle time."""
+    jumped_s: float
+    """Modelled seconds that were jumped over."""
+    health: Health
+    """How machine and transport did. Times in wall seconds, sizes in bytes."""
+
+
+class FabricEntry(_Entry):
+    """One fabric and its lab."""
+
+    name: str
+    """As the scenario calls it."""
+    kind: str
+    """Its builder."""
+    parameters: dict[str, Any]
+    """What the builder was called with: bit/s, seconds, bytes."""
+    hosts: int
+    """How many hosts it has."""
+    nics: int
+    """How many NICs they have together."""
+    switches: int
+    """Electrical packet switches, ToRs included."""
+    ocses: int
+    """Optical circuit switches."""
+    reconfiguration_s: float
+    """Dark time of a change of circuits, modelled seconds; 0 without an OCS."""
+    verdict: Verdict
+    """Whether this fabric's numbers can be trusted, and why not."""
+    partial: bool
+    """It was stopped before its end."""
+    error: str
+    """What ended its lab early, or empty."""
+    facts: LabFacts | None
+    """What the lab was; null if it was never built."""
+    calibration: list[LinkCalibration]
+    """Every shaped link before time zero, rates of the lab in bit/s."""
+    cross_check: CrossCheck | None
+    """One pair of hosts measured with iperf3 and by emu itself, payload bit/s in the lab."""
+    findings: list[Finding]
+    """What the lab's own checks found wrong."""
+    repeats: list[RepeatEntry]
+    """Every run of the workload, in order."""
+
+    @classmethod
+    def of(cls, outcome: FabricOutcome, kind: str) -> FabricEntry:
+        """The entry of one fabric."""
+        fabric, measured = outcome.built.fabric, outcome.measurement
+        return cls(
+            name=outcome.name,
+            kind=kind,
+            parameters=dict(fabric.parameters),
+            hosts=len(fabric.hosts),
+            nics=len(fabric.all_nics),
+            switches=len(fabric.switches),
+            ocses=len(fabric.ocses),
+            reconfiguration_s=outcome.built.reconfiguration,
+            verdict=outcome.verdict,
+            partial=measured.partial,
+            error=measured.error,
+            facts=measured.facts,
+            calibration=measured.calibration,
+            cross_check=measured.cross_check,
+            findings=measured.findings,
+            repeats=[_repeat(repeat) for repeat in measured.repeats],
+        )
+
+
+class Manifest(_Entry):
+    """manifest.json, written last: a directory that has one is whole."""
+
+    schema_version: Literal[1]
+    """Of this file and the tables beside it."""
+    emu: str
+    """The version that ran."""
+    name: str
+    """The scenario's."""
+    began: datetime
+    """When the run started, UTC."""
+    wall_s: float
+    """Wall seconds that it took in all."""
+    verdict: Level
+    """The worst fabric's."""
+    partial: bool
+    """Some fabric is missing or was stopped before its end."""
+    scenario_file: str
+    """The resolved scenario, every default filled in, flow lists included."""
+    scenario_hash: str
+    """SHA-256 of that file."""
+    seed: int
+    """The scenario's."""
+    repeat: int
+    """How often each fabric was to run the workload."""
+    engine: str
+    """What moved the bytes."""
+    traffic: str
+    """The traffic engine in the lab."""
+    scale: ScaleEntry
+    """The one that all fabrics shared."""
+    transport: dict[str, Any]
+    """TCP's settings, times in modelled seconds; in the lab they were times TDF."""
+    plan: list[str]
+    """What was decided before the labs were built, a line each."""
+    tables: list[str]
+    """The CSV files."""
+    fabrics: list[FabricEntry]
+    """One for each fabric that was run, in the scenario's order."""
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Manifest:
+        """The manifest of a run."""
+        scenario = outcome.scenario
+        kinds = {fabric.name: fabric.kind for fabric in scenario.fabrics}
+        scale = outcome.scale
+        return cls(
+            schema_version=SCHEMA_VERSION,
+            emu=emu_version(),
+            name=scenario.name,
+            began=datetime.fromtimestamp(outcome.began, UTC),
+            wall_s=outcome.wall,
+            verdict=outcome.verdict,
+            partial=_partial(outcome),
+            scenario_file=SCENARIO_FILE,
+            scenario_hash=scenario.hash,
+            seed=scenario.seed,
+            repeat=scenario.repeat,
+            engine=scenario.engine,
+            traffic=scenario.traffic,
+            scale=ScaleEntry(sigma=scale.sigma, beta=scale.beta, tdf=scale.tdf, chosen=_chosen(outcome)),
+            transport=_plain(scenario.transport),
+            plan=outcome.plan,
+            tables=[table.file for table in TABLES],
+            fabrics=[FabricEntry.of(fabric, kinds[fabric.name]) for fabric in outcome.fabrics],
+        )
+
+
+def manifest_schema() -> dict[str, Any]:
+    """The JSON Schema of manifest.json."""
+    schema = Manifest.model_json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "emu run manifest", **schema}
+
+
+def emu_version() -> str:
+    """The installed version of emu, or "unknown" if it runs from files that were never installed."""
+    try:
+        return importlib.metadata.version("emu")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _partial(outcome: Outcome) -> bool:
+    missing = len(outcome.fabrics) < len(outcome.scenario.fabrics)
+    return missing or outcome.interrupted or any(fabric.measurement.partial for fabric in outcome.fabrics)
+
+
+def _chosen(outcome: Outcome) -> Literal["auto", "given"]:
+    return "auto" if outcome.scenario.emulation.scale == "auto" else "given"
+
+
+def _plain(transport: Transport) -> dict[str, Any]:
+    """Its settings as plain numbers in base units."""
+    return {name: getattr(transport, name) for name in type(transport).model_fields}
+
+
+def _repeat(repeat: Repeat) -> RepeatEntry:
+    return RepeatEntry(
+        seed=repeat.seed,
+        complete=repeat.trace.complete,
+        end_s=repeat.trace.end,
+        wall_s=repeat.wall,
+        jumps=repeat.jumps,
+        jumped_s=repeat.jumped,
+        health=repeat.health,
+    )

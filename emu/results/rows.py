@@ -1,0 +1,213 @@
+"""The rows of every table, made from what was measured and predicted. Modelled units, the lab's own beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from emu.measurement import CircuitChange, LinkCounters, Repeat
+from emu.outcome import FabricOutcome
+from emu.packet.engine import Scale
+from emu.records import CollectiveRecord, FlowRecord, PhaseRecord
+from emu.results.columns import CIRCUITS, COLLECTIVES, EVENTS, FLOWS, LINKS, PHASES, Value
+from emu.verdict.link_rules import payload
+from emu.wire import ETHERNET_HEADER, FRAME_OVERHEAD
+from topologies.fabric import Port
+from workloads.collectives import bus_factor
+from workloads.protocol import CollectiveKind
+
+Row = Mapping[str, Value]
+_UNCOUNTED = FRAME_OVERHEAD - ETHERNET_HEADER
+"""Bytes of wire time of a frame that the kernel's counters leave out: preamble, gap and FCS."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One repeat on one fabric."""
+
+    fabric: FabricOutcome
+    scale: Scale
+    repeat: Repeat
+
+
+def rows_of(table: str, fabric: FabricOutcome) -> Iterator[Row]:
+    """The rows of a table for one fabric, repeat after repeat."""
+    scale = Scale(fabric.measurement.sigma, fabric.measurement.beta)
+    for number, repeat in enumerate(fabric.measurement.repeats, start=1):
+        common: dict[str, Value] = {"fabric": fabric.name, "repeat": number, "seed": repeat.seed}
+        for row in _MAKERS[table](_Run(fabric, scale, repeat)):
+            yield {**common, **row}
+
+
+def busbw(kind: str, ranks: int, size: float, seconds: float) -> float | None:
+    """Bus bandwidth in byte/s: size / seconds times the factor of nccl-tests; None of no time."""
+    return float(bus_factor(cast(CollectiveKind, kind), ranks)) * size / seconds if seconds > 0 else None
+
+
+def ratio(value: float, ideal: float | None) -> float | None:
+    """value / ideal, None where there is no ideal or it takes no time."""
+    return value / ideal if ideal else None
+
+
+def _flows(run: _Run) -> Iterator[dict[str, Any]]:
+    for row in run.repeat.trace.flows:
+        yield _flow(run, row)
+
+
+def _flow(run: _Run, row: FlowRecord) -> dict[str, Any]:
+    ideal = run.fabric.prediction.fct.get(row.id)
+    return {
+        "id": row.id,
+        "collective": row.collective,
+        "phase": row.phase,
+        "src": row.src,
+        "dst": row.dst,
+        "bytes": row.bytes,
+        "bytes_emulated": run.scale.bytes(row.bytes) if row.how == "packets" else 0,
+        "start_s": row.start,
+        "first_byte_s": row.first_byte,
+        "end_s": row.end,
+        "fct_s": row.fct,
+        "fct_wall_s": row.fct * run.scale.tdf,
+        "ideal_s": ideal,
+        "slowdown": ratio(row.fct, ideal),
+        "retransmits": row.retransmits,
+        "rtt_s": row.rtt,
+        "how": row.how,
+    }
+
+
+def _collectives(run: _Run) -> Iterator[dict[str, Any]]:
+    ideals = run.fabric.prediction.cct
+    for row in run.repeat.trace.collectives:
+        yield _collective(run, row, ideals.get(row.id))
+
+
+def _collective(run: _Run, row: CollectiveRecord, ideal: float | None) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "label": row.label,
+        "phase": row.phase,
+        "kind": row.kind,
+        "algorithm": row.algorithm,
+        "ranks": row.ranks,
+        "bytes": row.bytes,
+        "bytes_emulated": round(row.bytes / run.scale.sigma),
+        "merged": row.merged,
+        "start_s": row.start,
+        "end_s": row.end,
+        "cct_s": row.cct,
+        "cct_wall_s": row.cct * run.scale.tdf,
+        "ideal_s": ideal,
+        "ratio": ratio(row.cct, ideal),
+        "algbw_Bps": row.bytes / row.cct if row.cct > 0 else None,
+        "busbw_Bps": busbw(row.kind, row.ranks, row.bytes, row.cct),
+    }
+
+
+def _phases(run: _Run) -> Iterator[dict[str, Any]]:
+    ideals = run.fabric.prediction.phases
+    for name, row in run.repeat.trace.phases.items():
+        yield _phase(run, row, ideals.get(name))
+
+
+def _phase(run: _Run, row: PhaseRecord, ideal: float | None) -> dict[str, Any]:
+    duration, fabric = row.end - row.start, row.packet_bytes + row.charged_bytes
+    return {
+        "phase": row.name,
+        "start_s": row.start,
+        "end_s": row.end,
+        "duration_s": duration,
+        "duration_wall_s": duration * run.scale.tdf,
+        "ideal_s": ideal,
+        "ratio": ratio(duration, ideal),
+        "packet_bytes": row.packet_bytes,
+        "packet_bytes_emulated": round(row.packet_bytes / run.scale.sigma),
+        "charged_bytes": row.charged_bytes,
+        "local_bytes": row.local_bytes,
+        "charged_share": row.charged_bytes / fabric if fabric else 0.0,
+    }
+
+
+def _circuits(run: _Run) -> Iterator[dict[str, Any]]:
+    for change in run.repeat.changes:
+        yield _change(run, change)
+
+
+def _change(run: _Run, change: CircuitChange) -> dict[str, Any]:
+    return {
+        "epoch": change.epoch,
+        "asked_at_s": change.asked_at,
+        "asked_dark_s": change.asked_dark,
+        "asked_dark_wall_s": change.asked_dark * run.scale.tdf,
+        "dark_at_s": change.dark_at,
+        "lit_at_s": change.lit_at,
+        "control_dark_s": change.control_dark,
+        "control_dark_wall_s": change.control_dark * run.scale.tdf,
+        "late_wall_s": change.late_wall,
+        "outcome": change.outcome,
+    }
+
+
+def _links(run: _Run) -> Iterator[dict[str, Any]]:
+    for link in run.repeat.links:
+        yield _link(run, link)
+
+
+def _link(run: _Run, link: LinkCounters) -> dict[str, Any]:
+    node, _, number = link.link.rpartition(":")
+    port, fabric = Port(node, int(number)), run.fabric.built.fabric
+    rate = fabric.link(port).rate
+    busy_wall = (run.repeat.trace.end - run.repeat.jumped) * run.scale.tdf
+    wire_bits = 8 * (link.bytes + _UNCOUNTED * link.packets)
+    return {
+        "link": link.link,
+        "peer": str(fabric.peer(port)),
+        "rate_bps": rate,
+        "rate_emulated_bps": round(rate / run.scale.beta),
+        "payload_bytes": round(payload(link) * run.scale.sigma),
+        "expected_bytes": round(link.expected_bytes * run.scale.sigma),
+        "frame_bytes_emulated": link.bytes,
+        "packets": link.packets,
+        "expected_bytes_emulated": round(link.expected_bytes),
+        "utilisation": wire_bits / (rate / run.scale.beta * busy_wall) if busy_wall > 0 else None,
+        "queue_drops": link.queue_drops,
+        "switch_drops": link.switch_drops,
+    }
+
+
+def _events(run: _Run) -> Iterator[dict[str, Any]]:
+    found = [*_circuit_events(run.repeat), *_failures(run.repeat)]
+    yield from sorted(found, key=lambda row: float(row["at_s"]))
+    if run.repeat.jumps:
+        detail = f"{run.repeat.jumps} jumps over {run.repeat.jumped:.12g} s of idle time"
+        yield _event(run.repeat.trace.end, "jumps", "", detail)
+
+
+def _circuit_events(repeat: Repeat) -> Iterator[dict[str, Any]]:
+    for change in repeat.changes:
+        if change.outcome == "committed":
+            yield _event(change.dark_at, "dark", f"epoch {change.epoch}", "circuits that change carry nothing")
+            yield _event(change.lit_at, "lit", f"epoch {change.epoch}", "the new circuits carry traffic")
+        else:
+            yield _event(change.asked_at, "aborted", f"epoch {change.epoch}", change.outcome)
+
+
+def _failures(repeat: Repeat) -> Iterator[dict[str, Any]]:
+    for failure in repeat.trace.failures:
+        yield _event(failure.at, "failure", failure.task, failure.reason)
+
+
+def _event(at: float, event: str, subject: str, detail: str) -> dict[str, Any]:
+    return {"at_s": at, "event": event, "subject": subject, "detail": detail}
+
+
+_MAKERS: Final[Mapping[str, Callable[[_Run], Iterator[dict[str, Any]]]]] = {
+    FLOWS.name: _flows,
+    COLLECTIVES.name: _collectives,
+    PHASES.name: _phases,
+    CIRCUITS.name: _circuits,
+    LINKS.name: _links,
+    EVENTS.name: _events,
+}
