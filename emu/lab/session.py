@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 
 from controllers.epochs import Epoch
 from controllers.paths import LitGraph
@@ -64,14 +65,15 @@ class Session:
         lanes = lab.open_lanes()
         lab.say("calibrate", "what this machine can carry")
         rates = Rates(lab.loop, lanes)
-        pairs = farthest_permutation(self.fabric, lab.control.tables(self.built.epoch))
+        tables = lab.control.tables(self.built.epoch)
+        pairs = farthest_permutation(self.fabric, tables)
         rates.measure(pairs[:1], warm_up=0.1, window=0.1)  # the first packet makes Open vSwitch open its sending socket
         lab.raise_buffers()
-        per_nic = min(rates.measure(pairs, window=1.5), default=0.0) / self._efficiency
+        per_nic = fmean(rates.measure(pairs, window=1.5)) / self._efficiency
         fastest = max(self.fabric.link(nic).rate for nic in self.fabric.all_nics)
         beta = fastest / own_rate(per_nic)
         lab.ports.shape_all(emulated_rates(self.fabric, beta), lab.queue_floor)
-        cost = step_cost(lab, lanes, pairs, own_rate(per_nic) * self._efficiency)
+        cost = step_cost(lab, lanes, beta, self._efficiency)
         jitter = sorted(lab.control.barrier_times())[-1]
         return Capacity(self.fabric.name, per_nic, cost, jitter)
 

@@ -1,44 +1,70 @@
-"""What a dependent step costs on this machine: the event loop, the switches and the kernel between two messages."""
+"""What a dependent step costs on this machine: the event loop, the kernel, and a frame's way through the switches."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from emu.lab.calibrate import Pair
 from emu.lab.lab import Lab
-from emu.packet.lanes import Lane, LaneKey, Lanes, Part
+from emu.lab.rehearsal import rehearse
+from emu.measurement import CircuitChange
+from emu.model.conditions import Conditions
+from emu.packet.clock import ModelClock
+from emu.packet.engine import Charging, PacketEngine, Scale
+from emu.packet.lanes import Lanes
+from emu.scenario.build import cluster_of
+from workloads.collectives import critical_steps
+from workloads.protocol import Action, Collective, Event, Run, Start
 
-_STEPS, _MESSAGE_MTU = 30, 16
+_MESSAGE_MTU, _MOST_RANKS = 32, 16
 
 
-def step_cost(lab: Lab, lanes: Lanes, pairs: Sequence[Pair], goodput: float) -> float:
-    """Wall seconds that a step takes beyond its ideal, when every pair sends short messages one after the other.
+@dataclass(frozen=True)
+class _Once:
+    """An orchestrator of one collective."""
 
-    A ring's ranks wait for each other in the same way: each message starts when the one before it was read.
-    goodput: payload bit/s that a pair reaches.
+    collective: Collective
+
+    def on(self, event: Event, now: float) -> Sequence[Action]:
+        return [Run(self.collective)] if isinstance(event, Start) else []
+
+
+class NoCircuits:
+    """A circuit schedule without a change."""
+
+    busy = False
+    changes: tuple[CircuitChange, ...] = ()
+
+    def next_handover(self) -> float | None:
+        """Never."""
+        return None
+
+    def hand_over(self, clock: ModelClock) -> None:
+        """Nothing to hand over."""
+
+    def take_events(self) -> list[tuple[Event, float]]:
+        """Nothing ever happens."""
+        return []
+
+
+def step_cost(lab: Lab, lanes: Lanes, beta: float, efficiency: float) -> float:
+    """Wall seconds that a dependent step takes beyond its ideal, from a ring all-reduce of short messages.
+
+    The ring goes through the first ranks in order. Twice, of which the second counts: then the windows are open.
     """
-    size = _MESSAGE_MTU * lab.scenario.emulation.mtu
-    keys = [LaneKey(src, dst, "steps") for src, dst in pairs]
-    lanes.open_all(keys)
-    open_lanes = [lane for lane in map(lanes.get, keys) if lane is not None]
-    left = {lane.key: _STEPS for lane in open_lanes}
-    began = time.monotonic()
-    for lane in open_lanes:
-        _next(lanes, lane, left, size)
-    while any(left.values()):
-        lab.loop.turn(time.monotonic() + 0.1)
-        lab.check_alive()
-    took = time.monotonic() - began
-    for key in keys:
-        lanes.close(key)
-    return max(0.0, took / _STEPS - size * 8 / goodput)
-
-
-def _next(lanes: Lanes, lane: Lane, left: dict[LaneKey, int], size: int) -> None:
-    def done(_: Part) -> None:
-        left[lane.key] -= 1
-        if left[lane.key]:
-            _next(lanes, lane, left, size)
-
-    lanes.send(lane, Part(size, done))
+    cluster = cluster_of(lab.fabric)
+    ranks = min(cluster.ranks, _MOST_RANKS)
+    message = _MESSAGE_MTU * lab.scenario.emulation.mtu
+    ring = Collective("steps", "all-reduce", "ring", tuple(range(ranks)), message * ranks)
+    conditions = Conditions(initial=lab.built.epoch, seed=lab.scenario.seed, efficiency=efficiency)
+    rehearsal = rehearse(lab.fabric, _Once(ring), cluster, conditions)
+    lanes.open_all(rehearsal.lanes)
+    scale = Scale(sigma=1.0, beta=beta)  # one modelled byte is one byte sent; modelled seconds are beta times shorter
+    took = 0.0
+    for _ in range(2):
+        charging = Charging(lab.scenario.emulation.mtu, 0.0, send=True)
+        engine = PacketEngine(_Once(ring), cluster, lab.fabric, lab.loop, lanes, scale, charging, NoCircuits())
+        engine.run()
+        took = engine.dispatcher.trace.end
+    excess = (took - rehearsal.prediction.trace.end) * scale.tdf
+    return max(0.0, excess / max(1, critical_steps(ring)))

@@ -25,6 +25,8 @@ _PORT = 5001
 _PIECE = 1 << 18
 _PAYLOAD = memoryview(bytearray(_PIECE))
 _READ, _WRITE = select.EPOLLIN, select.EPOLLOUT
+_BATCH = 32 << 10
+"""Bytes that must have come before a read is worth a wake-up, while neither a part's first nor its last is awaited."""
 
 
 class LaneKey(NamedTuple):
@@ -72,6 +74,7 @@ class Lane:
     reading: deque[Part] = field(default_factory=deque)
     armed: bool = False
     closed: bool = False
+    awaited: int = 1
     retransmits: int = 0
 
 
@@ -253,6 +256,16 @@ class Lanes:
             if part.unread == 0:
                 lane.reading.popleft()
                 self._finish(lane, part, now)
+        if not lane.closed:
+            self._await(lane, receiver)
+
+    def _await(self, lane: Lane, receiver: socket.socket) -> None:
+        """Be woken by the first byte of a part, then by batches, then by its last byte."""
+        part = lane.reading[0] if lane.reading else None
+        awaited = 1 if part is None or part.first_byte == 0.0 else min(_BATCH, part.unread)
+        if awaited != lane.awaited:
+            lane.awaited = awaited
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, awaited)
 
     def _finish(self, lane: Lane, part: Part, now: float) -> None:
         part.end = now
