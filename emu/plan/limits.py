@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from emu.measurement import Capacity
-from emu.plan.work import Item, Work
+from emu.plan.work import Floats, Item, Work
 from emu.units import format_duration, format_size
 
 SHORTEST_DARK = 0.05
@@ -57,11 +57,11 @@ def limits(work: Work, terms: Terms) -> Iterator[Limit]:
     """What a fabric cannot do without. Steps too small for any scale bind nothing."""
     if work.changes:
         yield _dark_time(work, terms.capacity)
-    steps = [(item, _steps(work, item, terms)) for item in work.items]
-    bulk = [(item, limit) for item, limit in steps if not limit.over(terms.beta)]
-    yield from (limit for _, limit in bulk)
+    tiny = small(work, terms)
+    bulk = [item for item in work.items if item.name not in tiny]
+    yield from (_steps(work, item, terms) for item in bulk)
     if terms.charging:
-        yield from _sent(work, [item for item, _ in bulk], terms)
+        yield from _sent(work, bulk, terms)
 
 
 def merging_limits(work: Work, terms: Terms) -> Iterator[Limit]:
@@ -89,8 +89,13 @@ def message_wishes(work: Work, terms: Terms) -> Iterator[Limit]:
 
 
 def small(work: Work, terms: Terms) -> list[str]:
-    """The steps that are too small to be measured at any scale."""
-    return [item.name for item in work.items if _steps(work, item, terms).over(terms.beta)]
+    """The steps that are too small to be measured at any scale: not even with all of their bytes (sigma = 1)."""
+    return [item.name for item in work.items if _is_small(work, item, terms)]
+
+
+def _is_small(work: Work, item: Item, terms: Terms) -> bool:
+    unsent = terms.charging and smallest_kept(item.messages, 0.5) < terms.frame
+    return unsent or _steps(work, item, terms).over(terms.beta)
 
 
 def frames(item: Item, sigma: float, mtu: int) -> float:
@@ -122,21 +127,36 @@ def _tdf(steps: float, seconds: float, terms: Terms) -> float:
     return steps * terms.capacity.step_cost / (STEP_SHARE * seconds) if seconds else math.inf
 
 
+def charged_shares(work: Work, sigma: float, frame: int) -> dict[str, float]:
+    """By phase, the share of its bytes that is in messages of less than one frame after sigma."""
+    shares = {}
+    for phase, sizes in _phases(work.items).items():
+        shares[phase] = float(sizes[sizes < frame * sigma].sum() / sizes.sum())
+    return shares
+
+
 def _sent(work: Work, items: Iterable[Item], terms: Terms) -> Iterator[Limit]:
-    """By phase: all but 5 % of the bytes must be in messages of at least one MTU after sigma."""
-    phases: dict[str, list[Item]] = {}
-    for item in items:
-        phases.setdefault(item.phase, []).append(item)
-    for phase, members in phases.items():
-        size = smallest_kept(np.concatenate([item.messages for item in members]), STEP_SHARE)
+    """By phase: all but 5 % of the bytes must be in messages of at least one MTU after sigma, where sigma can do it."""
+    for phase, sizes in _phases(items).items():
+        size = smallest_kept(sizes, STEP_SHARE)
         text = (
             f"{work.name}: {phase}: messages of {format_size(size)} must fill a frame, or more than {STEP_SHARE:.0%} "
             "of the bytes would not be sent"
         )
-        yield Limit(phase, terms.beta * terms.frame / size, text, "use larger messages or small_messages: send")
+        limit = Limit(phase, terms.beta * terms.frame / size, text, "use larger messages or small_messages: send")
+        if not limit.over(terms.beta):
+            yield limit
 
 
-def smallest_kept(sizes: np.ndarray[tuple[int, ...], np.dtype[np.float64]], share: float) -> float:
+def _phases(items: Iterable[Item]) -> dict[str, Floats]:
+    """By phase, the sizes of all its messages."""
+    phases: dict[str, list[Floats]] = {}
+    for item in items:
+        phases.setdefault(item.phase, []).append(item.messages)
+    return {phase: np.concatenate(parts) for phase, parts in phases.items()}
+
+
+def smallest_kept(sizes: Floats, share: float) -> float:
     """The size such that smaller messages hold at most `share` of all bytes; the largest such size."""
     ordered = np.sort(sizes)
     smaller = np.cumsum(ordered) - ordered

@@ -75,7 +75,7 @@ def _lines(plan: Plan) -> Iterator[str]:
             f"time: {estimate.fabric} about {seconds(estimate.total)} (start {seconds(estimate.start)}, "
             f"calibration {seconds(estimate.calibrate)}, traffic {seconds(estimate.traffic)})"
         )
-    yield f"time: about {seconds(plan.total)} in all; the budget is {seconds(plan.budget)}"
+    yield f"time: about {seconds(plan.total)} in all; the budget is {format_duration(plan.budget)}"
     if plan.nominal:
         yield "nominal: this machine was not measured; sigma and beta may change when it is"
     yield from (f"note: {note}" for note in plan.notes)

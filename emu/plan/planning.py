@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from emu.errors import InputError
 from emu.measurement import Capacity
 from emu.packet.engine import Scale
-from emu.plan.limits import GOOD_MESSAGE, STEP_SHARE, Limit, frames, small
+from emu.plan.limits import GOOD_MESSAGE, STEP_SHARE, Limit, charged_shares, frames, small
 from emu.plan.outline import Plan, seconds
 from emu.plan.rates import HEADROOM, clean_tdf, clean_tdf_below, fastest_nic, nominal_capacity, own_beta
 from emu.plan.situation import Situation
@@ -16,9 +16,9 @@ from emu.plan.work import bucket_floor, work_of
 from emu.scenario.build import BuiltFabric
 from emu.scenario.schema import Scale as GivenScale
 from emu.scenario.schema import Scenario
-from emu.units import format_rate
+from emu.units import format_duration, format_rate
 
-FEWEST_BUCKETS = 4
+FEWEST_BUCKETS = 2
 """Layer gradients are merged into no fewer collectives, so that there still are several, one after the other."""
 WISH_SHARE = 0.5
 """Of the budget: up to here a scenario may be made longer, so that its messages are measured better than need be."""
@@ -59,7 +59,9 @@ def _given(situation: Situation, asked: GivenScale) -> Plan:
     situation.check_rates(scale.beta, "scale", "beta")
     total, budget = situation.total(scale), situation.scenario.emulation.budget
     if total > budget:
-        problem = f"the scenario takes about {seconds(total)} with it, more than its budget of {seconds(budget)}"
+        problem = (
+            f"the scenario takes about {seconds(total)} with it, more than its budget of {format_duration(budget)}"
+        )
         hint = f"write emulation.budget: {_enough(total)}, or raise sigma"
         raise situation.scenario.error(key, problem, hint=hint)
     limits = situation.limits(scale.beta, situation.buckets(scale))
@@ -90,7 +92,8 @@ def _least_tdf(situation: Situation, beta: float, hard: Sequence[Limit]) -> int:
         total = situation.total(Scale(beta / max(1, tdf), beta))
         if tdf <= beta and total <= situation.scenario.emulation.budget:
             return max(1, tdf)
-    problem = f"it takes about {seconds(total)}, more than the budget of {seconds(situation.scenario.emulation.budget)}"
+    budget = format_duration(situation.scenario.emulation.budget)
+    problem = f"it takes about {seconds(total)}, more than the budget of {budget}"
     raise _refusal(situation, hard, problem, f"write emulation.budget: {_enough(total)}, or ")
 
 
@@ -160,12 +163,20 @@ def _notes(situation: Situation, scale: Scale, buckets: int | None) -> Iterator[
     missed = {wish.subject for wish in situation.step_wishes(scale.beta) if wish.over(scale.tdf)} - tiny
     if missed:
         yield f"{_listed(missed)}: dependent steps cost over {STEP_SHARE:.0%} of the ideal; expect higher ratios"
+    yield from _message_notes(situation, scale, tiny)
+
+
+def _message_notes(situation: Situation, scale: Scale, tiny: set[str]) -> Iterator[str]:
     mtu = situation.scenario.emulation.mtu
     every = {item.name: frames(item, scale.sigma, mtu) for work in situation.works for item in work.items}
     short = {name: length for name, length in every.items() if length < GOOD_MESSAGE and name not in tiny}
     if short:
-        least = f"{min(short.values()):.3g} full frames"
-        yield f"{_listed(set(short))}: messages of {least} and more; under {GOOD_MESSAGE}, TCP's start shows in the times"
+        least = f"of {min(short.values()):.3g} full frames and more"
+        yield f"{_listed(set(short))}: messages {least}; under {GOOD_MESSAGE}, TCP's start shows in the times"
+    for work in situation.works if situation.smallest_sent else ():
+        for phase, share in charged_shares(work, scale.sigma, mtu).items():
+            if share > STEP_SHARE:
+                yield f"{phase}: {share:.0%} of its bytes are in messages too small to send, and are charged"
 
 
 def _overloads(situation: Situation, scale: Scale) -> Iterator[str]:

@@ -16,7 +16,7 @@ from emu.units import format_rate
 
 LAB_START = 4.0
 CALIBRATION = 8.0
-"""Wall seconds of one lab before time zero, on two processors."""
+"""Wall seconds on two processors: until one lab stands, and what a fabric's links and capacity take to calibrate."""
 TRAFFIC_MARGIN = 1.1
 """Wall time of traffic by its ideal: the largest ratio that a valid run has."""
 
@@ -94,7 +94,9 @@ class Situation:
         """Wall time by fabric."""
         smallest = self.smallest_sent * scale.sigma
         runs = scale.tdf * TRAFFIC_MARGIN * self.scenario.repeat
-        return tuple(Estimate(work.name, LAB_START, CALIBRATION, work.busy(smallest) * runs) for work in self.works)
+        labs = 2 if self.scenario.emulation.scale == "auto" else 1  # one to find the capacity, one to measure
+        start = labs * LAB_START
+        return tuple(Estimate(work.name, start, CALIBRATION, work.busy(smallest) * runs) for work in self.works)
 
     def total(self, scale: Scale) -> float:
         """Wall time of all fabrics, one lab after the other."""
