@@ -125,6 +125,6 @@ def table() -> Iterator[tuple[str, str, str, str]]:
 def _range(band: Band) -> tuple[str, str]:
     low, high = band.good
     bad_low, bad_high = band.bearable
-    good = [f">= {low:g}"] * (low > -math.inf) + [f"<= {high:g}"] * (high < math.inf)
-    bad = [f"< {bad_low:g}"] * (bad_low > -math.inf) + [f"> {bad_high:g}"] * (bad_high < math.inf)
+    good = [f">= {low:.9g}"] * (low > -math.inf) + [f"<= {high:.9g}"] * (high < math.inf)
+    bad = [f"< {bad_low:.9g}"] * (bad_low > -math.inf) + [f"> {bad_high:.9g}"] * (bad_high < math.inf)
     return " and ".join(good), " or ".join(bad) or "never"

@@ -1,7 +1,5 @@
 """Run directories: what is written, what is read back, what is refused."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import hashlib

@@ -1,7 +1,5 @@
 """The summary of a run: grouping, medians, spread and percentiles."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each rule: a good measurement is VALID, and each spoil is found and named."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import copy

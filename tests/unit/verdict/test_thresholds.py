@@ -1,7 +1,5 @@
 """The table of thresholds: its bands, and its page."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import math
