@@ -28,6 +28,8 @@ def guarded(command: Callable[[], Any], arguments: list[str]) -> int:
         return _close_output()
     except Exception as error:
         return _stopped(error, arguments)
+    if status == Exit.INTERRUPTED and not isinstance(status, Exit):
+        return _fail("interrupted", Exit.INTERRUPTED)  # the parser caught it and made it a bare status
     return status if isinstance(status, int) else Exit.VALID
 
 
