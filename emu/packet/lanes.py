@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import select
 import socket
+import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -277,6 +278,8 @@ class Lanes:
 
     def _drop(self, lane: Lane) -> None:
         lane.closed = True
+        # Reset, do not linger: the kernel would go on sending what is buffered long after the lane is gone.
+        lane.sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         for sock in (lane.sender, lane.receiver):
             if sock is not None:
                 self._loop.forget(sock.fileno())
