@@ -1,7 +1,7 @@
 """Tests in fresh namespaces: nothing that they do is seen outside, and nothing outlives them.
 
-`sealed(room)` makes a test of a function that takes what `room` builds: the test starts this module in namespaces of its
-own, which opens the room, calls the function and passes its outcome on. The namespaces' first process dies with the
+`sealed(room)` makes a test of a function that takes what `room` opens: the test starts this module in namespaces of
+its own, which opens the room, calls the function and passes its outcome on. The namespaces' first process dies with the
 test's, and everything else in them with it. What the function writes to the standard output becomes the test's.
 """
 

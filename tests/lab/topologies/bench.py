@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from controllers.routes import path
 from emu.lab.control import ScheduledCircuits
 from emu.lab.lab import Lab
 from emu.lab.openvswitch import run
@@ -141,8 +142,6 @@ class Bench:
 
     def path(self, src: Port, dst: Port) -> tuple[Port, ...]:
         """The transmitting ports that the tables of epoch 0 lead over."""
-        from controllers.routes import path
-
         found = path(self.fabric, self.lab.control.tables(self.epoch), src, dst)
         assert found is not None
         return found
