@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.text import Text
 
 from emu.cli.check import show_check
+from emu.cli.checklist import show_checks
 from emu.cli.exits import OF_VERDICT, Exit
 from emu.cli.failures import guarded
 from emu.cli.progress import display
 from emu.cli.tables import show_run
+from emu.doctor import examine
 from emu.outcome import Outcome
 from emu.results import RunSummary, emu_version, summarise
 from emu.runner import run as run_scenario
@@ -129,6 +131,19 @@ def check(
     """
     show_check(Console(highlight=False), scenario, _overrides(seed=seed, repeat=repeat), plugin or ())
     return Exit.VALID
+
+
+@app.command()
+def doctor(debug: Debug = False) -> int:
+    """Probe everything that a lab needs of this machine; each failure comes with its fix.
+
+    \b
+    Example:
+      sudo emu doctor
+
+    Exit status: 0 if labs can run here, else 1.
+    """
+    return show_checks(Console(highlight=False), examine())
 
 
 def _overrides(**options: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever the options' types are

@@ -90,4 +90,5 @@ def _bars(console: Console) -> progress.Progress:
         console=console,
         expand=True,
         transient=True,
+        refresh_per_second=4,  # the lab needs the processors more
     )

@@ -27,12 +27,12 @@ def show_run(console: Console, summary: RunSummary) -> None:
         _show_flows(console, summary)
     console.print()
     scale = f"sigma {summary.sigma:g}, beta {summary.beta:g}, TDF {summary.tdf:g}"
-    _line(console, f"Times are modelled; in the lab they were {summary.tdf:g} times as long ({scale}).", "dim")
+    show_line(console, f"Times are modelled; in the lab they were {summary.tdf:g} times as long ({scale}).", "dim")
     if summary.interrupted:
-        _line(console, "Interrupted: what was measured until then is written.", "yellow")
+        show_line(console, "Interrupted: what was measured until then is written.", "yellow")
     for fabric in summary.fabrics:
         _show_verdict(console, fabric)
-    _line(console, f"Results after {format_duration(summary.wall)} of wall time: {summary.directory}")
+    show_line(console, f"Results after {format_duration(summary.wall)} of wall time: {summary.directory}")
 
 
 def _show_collectives(console: Console, summary: RunSummary) -> None:
@@ -117,9 +117,9 @@ def _level(level: Level) -> Text:
 def _show_verdict(console: Console, fabric: FabricSummary) -> None:
     console.print(Text.assemble((f"{fabric.name}: ", "bold"), _level(fabric.verdict.level)), soft_wrap=True)
     for line in reason_lines(fabric.verdict.reasons):
-        _line(console, line, indent=2)
+        show_line(console, line, indent=2)
     for note in fabric.notes:
-        _line(console, f"note: {note}", "dim", indent=2)
+        show_line(console, f"note: {note}", "dim", indent=2)
 
 
 def reason_lines(reasons: Sequence[Reason]) -> Iterator[str]:
@@ -135,7 +135,7 @@ def reason_lines(reasons: Sequence[Reason]) -> Iterator[str]:
             yield f"{reason.level}: and {rest} more like these, in manifest.json"
 
 
-def _line(console: Console, text: str, style: str = "", indent: int = 0) -> None:
+def show_line(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
     """A line of text; wrapped with its indent at a terminal, kept whole in a file."""
     if console.is_terminal:
         console.print(Padding(Text(text, style=style), (0, 0, 0, indent)))

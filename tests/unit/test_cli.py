@@ -19,6 +19,7 @@ from emu.cli.grid import Field, _fitting
 from emu.cli.pages import SCHEMA_FILE, regenerate, schema_text
 from emu.cli.progress import PlainLines, display
 from emu.cli.tables import reason_lines, show_run
+from emu.doctor import Check
 from emu.errors import EmuError, InputError
 from emu.lab.errors import LabError
 from emu.outcome import Outcome
@@ -230,6 +231,28 @@ def test_check_refuses_what_cannot_be_run(folder: Path, capsys: pytest.CaptureFi
     path.write_text(SCENARIO.replace("size: [512MiB, 512MiB]", "size: 1MiB, ranks: [0, 99]"))
     assert run_command(["check", str(path)]) == 2
     assert "wrong.yaml:17: workload.steps[0].ranks: there is no rank 99" in capsys.readouterr().err
+
+
+CHECKS = (
+    Check("privileges", True, "root"),
+    Check("delay", False, "netem: not there", "modprobe sch_netem", required=False),
+)
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_doctor_shows_every_check_and_its_fix(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], required: bool
+) -> None:
+    checks = [CHECKS[0], replace(CHECKS[1], required=required)]
+    monkeypatch.setattr(commands, "examine", lambda: checks)
+    assert run_command(["doctor"]) == (1 if required else 0)
+    word = "FAIL" if required else "warn"
+    assert capsys.readouterr().out.splitlines() == [
+        "ok   privileges         root",
+        f"{word} delay              netem: not there",
+        "     fix: modprobe sch_netem",
+        "No lab can run here yet: delay" if required else "Labs can run here.",
+    ]
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
