@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from pydantic import TypeAdapter
@@ -55,11 +55,6 @@ Out = Annotated[
 AnyEngine = Annotated[Engine | None, typer.Option(help="What moves the bytes.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a defect.")]
-
-
-def main() -> NoReturn:
-    """The entry point: run the command line and exit with its status."""
-    sys.exit(run_command(sys.argv[1:]))
 
 
 def run_command(arguments: list[str]) -> int:

@@ -25,7 +25,8 @@ def show_run(console: Console, summary: RunSummary) -> None:
         _show_collectives(console, summary)
     if any(fabric.flows for fabric in summary.fabrics):
         _show_flows(console, summary)
-    console.print()
+    if any(fabric.collectives or fabric.flows for fabric in summary.fabrics):
+        console.print()
     scale = f"sigma {summary.sigma:g}, beta {summary.beta:g}, TDF {summary.tdf:g}"
     show_line(console, f"Times are modelled; in the lab they were {summary.tdf:g} times as long ({scale}).", "dim")
     if summary.interrupted:

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from emu.cli import app as commands
+from emu.cli import main
 from emu.cli.app import run_command
 from emu.cli.grid import Field, _fitting
 from emu.cli.pages import SCHEMA_FILE, regenerate, schema_text
@@ -253,6 +254,13 @@ def test_doctor_shows_every_check_and_its_fix(
         "     fix: modprobe sch_netem",
         "No lab can run here yet: delay" if required else "Labs can run here.",
     ]
+
+
+def test_the_entry_point_exits_with_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["emu", "run", "nowhere.yaml"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
