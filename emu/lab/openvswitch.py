@@ -92,11 +92,11 @@ class OpenVSwitch:
         return "; ".join(lines) or "it left no log"
 
 
-def run(*command: str) -> str:
-    """Run a command to its end and return what it printed; raises LabError with its words if it fails."""
+def run(*command: str, text: str = "") -> str:
+    """Run a command on `text` to its end and return what it printed; raises LabError with its words if it fails."""
     if shutil.which(command[0]) is None:
         raise LabError(f"{command[0]} is not installed; run `emu doctor`")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LabError(f"`{' '.join(command[:6])}…` failed: {(done.stderr or done.stdout).strip()[:500]}")
     return done.stdout
