@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +27,8 @@ SEAL = (
     *("setpriv", "--pdeathsig", "KILL", "--"),
     *("unshare", "--net", "--pid", "--mount", "--uts", "--ipc", "--mount-proc", "--fork", "--kill-child", "--"),
 )
+
+_LONGEST = 1000
 
 T = TypeVar("T")
 Room = Callable[[Path], AbstractContextManager[T]]
@@ -77,10 +79,18 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with room(Path(directory)) as opened:
             body(opened, **json.loads(values))
-    except BaseException as error:  # the locals stand in for what pytest would say about an assertion
-        sys.stderr.writelines(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    except BaseException as error:
+        sys.stderr.writelines(_story(error))
         return 1
     return 0
+
+
+def _story(error: BaseException) -> Iterator[str]:
+    """A traceback with every frame's locals, cut short: they stand in for what pytest would say of an assertion."""
+    found = traceback.TracebackException.from_exception(error, capture_locals=True)
+    for frame in found.stack:
+        frame.locals = {name: value[:_LONGEST] for name, value in (frame.locals or {}).items()}
+    return found.format()
 
 
 if __name__ == "__main__":

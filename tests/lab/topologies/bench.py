@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from controllers.routes import path
 from emu.lab.control import ScheduledCircuits
 from emu.lab.lab import Lab
 from emu.lab.openvswitch import run
-from emu.packet.engine import Charging, PacketEngine, Scale
+from emu.packet.engine import Charging, PacketEngine, Scale, lane_keys
 from emu.packet.lanes import LaneKey, Lanes, Part
 from emu.scenario.build import build_fabrics, cluster_of
 from emu.scenario.load import validate
@@ -25,7 +25,8 @@ from emu.scenario.source import Source
 from emu.wire import payload_efficiency
 from tests.lab.sealed import sealed
 from topologies.fabric import Port
-from workloads.protocol import Action, Event, Run, SetTimer, Start, Task, Timer
+from workloads.collectives import lower
+from workloads.protocol import Action, Collective, Event, Run, SetTimer, Start, Task, Timer, Transfer
 
 MTU = 9000
 EFFICIENCY = payload_efficiency(MTU)
@@ -70,13 +71,13 @@ class Script:
 class Bench:
     """One lab, and the few things that tests do with one."""
 
-    def __init__(self, fabric: Mapping[str, Any], directory: Path) -> None:
-        """`fabric`: as in a scenario's `fabrics`. Nothing is built yet."""
+    def __init__(self, fabric: Mapping[str, Any], transport: Mapping[str, Any], directory: Path) -> None:
+        """`fabric`, `transport`: as in a scenario. Nothing is built yet."""
         scenario = validate(
             {
                 # A queue below the floor: 64 frames, so that no transfer waits for long behind another.
                 "emulation": {"mtu": MTU, "queue": "64KiB", "small_messages": "send"},
-                "transport": {"cc": "cubic", "rto_min": "50ms", "initcwnd": 17},
+                "transport": {"rto_min": "50ms", **transport},
                 "fabrics": [dict(fabric)],
                 "workload": {"kind": "collectives", "steps": [{"name": "any", "compute": "1s"}]},
             },
@@ -84,14 +85,19 @@ class Bench:
         )
         self.built = build_fabrics(scenario)[0]
         self.fabric, self.epoch = self.built.fabric, self.built.epoch
+        self.cluster = cluster_of(self.fabric)
+        self.started = 0.0
+        """Seconds that `build` took."""
         self.lab = Lab(scenario, self.built, directory, lambda progress: None)
 
     def build(self) -> None:
         """Everything but tables: hosts, switches that are connected, wiring checked, links shaped."""
+        began = time.monotonic()
         self.lab.build(tdf=1.0)
         self.lab.control.wait_for_switches()
         self.lab.verify_wiring()
         self.lab.shape(beta=1.0, sigma=1.0)
+        self.started = time.monotonic() - began
 
     def install(self) -> None:
         """Epoch 0's tables."""
@@ -126,13 +132,18 @@ class Bench:
         self.turn(lambda: len(done) == len(parts), timeout)
         return parts
 
+    def open_for(self, *tasks: Transfer | Collective) -> None:
+        """Open the kept connections that these tasks will use."""
+        lowered = (lower(task, self.cluster) if isinstance(task, Collective) else (task,) for task in tasks)
+        transfers = (transfer for group in lowered for transfer in group)
+        self.lanes.open_all(lane_keys(self.fabric, transfers))
+
     def engine(self, orchestrator: Script) -> PacketEngine:
         """A packet engine for a workload, without circuit changes."""
         circuits = ScheduledCircuits(self.lab.control, self.epoch, (), self.lab.loop)
-        cluster, scale = cluster_of(self.fabric), Scale(1.0, 1.0)
-        charging = Charging(MTU, 0.0, send=True)
-        lab = self.lab
-        return PacketEngine(orchestrator, cluster, self.fabric, lab.loop, self.lanes, scale, charging, circuits)
+        scale, charging = Scale(1.0, 1.0), Charging(MTU, 0.0, send=True)
+        loop = self.lab.loop
+        return PacketEngine(orchestrator, self.cluster, self.fabric, loop, self.lanes, scale, charging, circuits)
 
     # -- switches -----------------------------------------------------------------------------------------------------
 
@@ -168,18 +179,23 @@ def unmatched(switch: str) -> int:
     return sum(int(looked_up) - int(matched) for looked_up, matched in found)
 
 
-@contextmanager
-def _opened(fabric: Mapping[str, Any], tables: bool, directory: Path) -> Iterator[Bench]:
-    bench = Bench(fabric, directory)
-    bench.build()
-    if tables:
-        bench.install()
-    yield bench
-
-
-def on_bench(*, tables: bool = True, **fabric: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:  # noqa: ANN401
+def on_bench(
+    *,
+    tables: bool = True,
+    transport: Mapping[str, Any] | None = None,
+    **fabric: Any,  # noqa: ANN401
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a sealed test of a function that takes a Bench.
 
     fabric: as in a scenario's `fabrics`. tables: whether epoch 0's are installed already.
     """
-    return sealed(partial(_opened, fabric, tables))
+
+    @contextmanager
+    def room(directory: Path) -> Iterator[Bench]:
+        bench = Bench(fabric, transport or {}, directory)
+        bench.build()
+        if tables:
+            bench.install()
+        yield bench
+
+    return sealed(room)
