@@ -52,7 +52,7 @@ def bench_startup() -> bool:
     """Print the seconds to stand for k=4 and k=6, ours with the controller and its verified rules."""
     for k, hosts in ((4, 16), (6, 54)):
         scenario = Path(f"/tmp/emu-bench-k{k}.yaml")
-        text = "emulation: {scale: {sigma: 1000, beta: 20000}}\nfabrics:\n  - {kind: fat-tree, k: %d}\n" % k
+        text = f"emulation: {{scale: {{sigma: 1000, beta: 20000}}}}\nfabrics:\n  - {{kind: fat-tree, k: {k}}}\n"
         step = "workload:\n  kind: collectives\n  steps:\n    - {collective: permutation, size: 1GB}\n"
         scenario.write_text(text + step)
         try:
