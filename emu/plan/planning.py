@@ -19,7 +19,8 @@ from emu.scenario.schema import Scenario
 from emu.units import format_duration, format_rate
 
 FEWEST_BUCKETS = 2
-"""Layer gradients are merged into no fewer collectives, so that there still are several, one after the other."""
+"""Layer gradients are merged into no fewer collectives, so that there still are some, one after the other. Each more
+costs its dependent steps, and on a busy machine of two processors a step was seen to take 11 ms."""
 WISH_SHARE = 0.5
 """Of the budget: up to here a scenario may be made longer, so that its messages are measured better than need be."""
 

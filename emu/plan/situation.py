@@ -15,8 +15,11 @@ from emu.scenario.schema import Scenario
 from emu.units import format_rate
 
 LAB_START = 4.0
+"""Wall seconds until one lab stands, on two processors."""
 CALIBRATION = 8.0
-"""Wall seconds on two processors: until one lab stands, and what a fabric's links and capacity take to calibrate."""
+"""Wall seconds to find a fabric's capacity and to calibrate its links."""
+EPOCH_CALIBRATION = 4.0
+"""Wall seconds to calibrate the links that a change of circuits lights."""
 TRAFFIC_MARGIN = 1.1
 """Wall time of traffic by its ideal: the largest ratio that a valid run has."""
 
@@ -95,8 +98,15 @@ class Situation:
         smallest = self.smallest_sent * scale.sigma
         runs = scale.tdf * TRAFFIC_MARGIN * self.scenario.repeat
         labs = 2 if self.scenario.emulation.scale == "auto" else 1  # one to find the capacity, one to measure
-        start = labs * LAB_START
-        return tuple(Estimate(work.name, start, CALIBRATION, work.busy(smallest) * runs) for work in self.works)
+        return tuple(
+            Estimate(
+                fabric=work.name,
+                start=labs * LAB_START,
+                calibrate=CALIBRATION + EPOCH_CALIBRATION * len(work.built.schedule),
+                traffic=work.busy(smallest) * runs,
+            )
+            for work in self.works
+        )
 
     def total(self, scale: Scale) -> float:
         """Wall time of all fabrics, one lab after the other."""
