@@ -48,7 +48,8 @@ class CrossCheck:
 class LinkCounters:
     """One directed link over one repeat.
 
-    bytes, packets: transmitted. expected_bytes: payload that the model says should have crossed it, scaled.
+    rate: the emulated one. bytes, packets: transmitted. expected_bytes: payload that the model says should have crossed
+    it, scaled.
     queue_drops: lost at its shaper's queue. switch_drops: lost by Open vSwitch when it sent there.
     """
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,8 +93,9 @@ class _Run:
                 self._measure(place, chosen, measurements)
         except KeyboardInterrupt:
             interrupted = True
-        if chosen is None:
-            raise EmuError("interrupted before anything was measured")
+            if chosen is None:
+                self._discard()
+                raise
         outcome = self._judge(chosen, measurements, interrupted, time.monotonic() - started)
         self.listener(Progress("write", f"{self.directory}"))
         write_run(outcome)
@@ -149,6 +152,12 @@ class _Run:
         measurement.fabric = name
         path.unlink()
         return measurement
+
+    def _discard(self) -> None:
+        """Nothing was measured: leave no run directory that looks as if."""
+        shutil.rmtree(self.directory / "labs", ignore_errors=True)
+        with suppress(OSError):
+            self.directory.rmdir()
 
     def _folder(self, place: int) -> Path:
         folder = self.directory / "labs" / self.built[place].fabric.name

@@ -75,6 +75,7 @@ class HostRoom:
             _stop(process)
             raise
         finally:
+            (directory / JOB).unlink()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()

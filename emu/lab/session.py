@@ -240,7 +240,7 @@ class Session:
         old, new = before.ports[port], after.ports[port]
         return LinkCounters(
             link=str(port),
-            rate=self.fabric.link(port).rate,
+            rate=round(self.fabric.link(port).rate / self._scale.beta),
             bytes=new.bytes - old.bytes,
             packets=new.packets - old.packets,
             expected_bytes=prediction.link_bytes.get(port, 0) / self._scale.sigma,
