@@ -30,11 +30,12 @@ class Snapshot:
     def take(cls, lab: Lab) -> Self:
         """Read them all."""
         states = lab.buffers.states() if lab.buffers else ()
+        ports = lab.ports.read()
         return cls(
             cpu=CpuTimes.read(),
-            ports=lab.ports.read(),
+            ports=ports,
             switch_drops=switch_drops(lab.fabric),
-            dark_drops=dark_drops(lab.fabric),
+            dark_drops=dark_drops(lab.fabric, ports),
             receive_drops=sum(state.drops for state in states),
             smallest_buffer=min((min(s.send_buffer, s.receive_buffer) for s in states), default=BUFFER_BYTES),
             retransmits=sum(_retransmits(lab, host.name) for host in lab.fabric.hosts),
