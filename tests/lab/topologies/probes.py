@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
+from scapy.utils import checksum
 
 from emu.lab.network import mac_address
 from tests.lab.topologies.bench import Bench
@@ -18,7 +19,10 @@ from topologies.fabric import Port
 PROBE_PORT = 7777
 TTL = 17
 _ALL = 0x0003
-_SO_RCVBUFFORCE, _SO_TIMESTAMPNS = 33, 35
+_HEADER = slice(14, 34)
+_ID, _SUM = 18, 24
+"""Where the IPv4 header, its identification and its checksum are in a frame."""
+_SO_RCVBUFFORCE = 33
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +39,23 @@ class Probes:
 
     def __init__(self, bench: Bench, src: Port, dst: Port, address: str = "") -> None:
         fabric = bench.fabric
-        self._head = Ether(src=mac_address(fabric, src), dst=mac_address(fabric, dst))
-        self._addresses = fabric.address(src), address or fabric.address(dst)
+        packet = IP(src=fabric.address(src), dst=address or fabric.address(dst), ttl=TTL)
+        datagram = UDP(sport=PROBE_PORT, dport=PROBE_PORT, chksum=0) / Raw(bytes(8))
+        # Built once: scapy takes a millisecond for a packet.
+        self._frame = bytearray(
+            bytes(Ether(src=mac_address(fabric, src), dst=mac_address(fabric, dst)) / packet / datagram)
+        )
         self._socket = _packet_socket(bench, src, 0)
         self.count = 0
 
     def send(self) -> None:
         """Send the next one; its payload is the time."""
-        src, dst = self._addresses
-        packet = IP(src=src, dst=dst, ttl=TTL, id=self.count) / UDP(sport=PROBE_PORT, dport=PROBE_PORT)
-        self._socket.send(bytes(self._head / packet / Raw(time.monotonic_ns().to_bytes(8, "big"))))
+        frame = self._frame
+        frame[_ID : _ID + 2] = self.count.to_bytes(2, "big")
+        frame[_SUM : _SUM + 2] = bytes(2)
+        frame[_SUM : _SUM + 2] = checksum(bytes(frame[_HEADER])).to_bytes(2, "big")
+        frame[-8:] = time.monotonic_ns().to_bytes(8, "big")
+        self._socket.send(frame)
         self.count += 1
 
 
