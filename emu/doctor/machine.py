@@ -13,12 +13,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from emu.lab import system
-
-SEAL = (
-    *("setpriv", "--pdeathsig", "KILL", "--"),
-    *("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--ipc", "--"),
-)
-"""The namespaces that a lab has: what works in them is what a lab can do."""
+from emu.lab.rooms import SEAL
 
 _TIMEOUT = 15.0
 _DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"

@@ -62,7 +62,7 @@ class HostRoom:
         with (directory / LOG).open("ab") as log:
             # setpriv: the kernel kills unshare when this process dies; unshare takes the lab with it.
             process = subprocess.Popen(
-                [*_SEAL, sys.executable, "-m", "emu.lab.inner", str(directory)],
+                [*SEAL, sys.executable, "-m", "emu.lab.inner", str(directory)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -81,7 +81,7 @@ class HostRoom:
                     pipe.close()
 
 
-_SEAL = (
+SEAL = (
     *("setpriv", "--pdeathsig", "KILL", "--"),
     *("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts", "--ipc", "--"),
 )

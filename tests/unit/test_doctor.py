@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from emu.doctor import Check, examine
-from emu.doctor.machine import SEAL, Machine
+from emu.doctor.machine import Machine
 from emu.doctor.probe import PROBES, attempt
-from emu.lab import rooms
 from emu.lab.system import Datapath
 
 MEMORY = "MemTotal: 8000000 kB\nMemAvailable: 4000000 kB\n"
@@ -142,10 +141,6 @@ def test_whatever_a_probe_raises_is_what_it_found() -> None:
 
     assert attempt(refuse) == "PermissionError: [Errno 1] Operation not permitted"
     assert attempt(lambda: None) == ""
-
-
-def test_the_namespaces_tried_are_those_of_a_lab() -> None:
-    assert SEAL == rooms._SEAL
 
 
 @pytest.mark.lab

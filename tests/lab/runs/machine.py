@@ -7,13 +7,15 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 
-_WATCHED = ("/run", "/tmp", "/etc/openvswitch", "/var/lib/openvswitch", "/var/log/openvswitch")
+_TAG = "EMU_TEST_RUN"
+_WATCHED = ("/run", "/etc/openvswitch", "/var/lib/openvswitch", "/var/log/openvswitch", "/var/tmp")
+_OURS = re.compile(r"emu|ovs|mn|mininet|lab|vhost")
 _VOLATILE = re.compile(
     r"random/|ns_last_pid|pty/nr|file-nr|inode-|dentry-state|nr_|sched_domain|usermodehelper|cap_last|stat_refresh"
     r"|entropy|conntrack_count|perf_event_max_sample|perf_cpu|tainted|netdev_rss_key|fail_over|netdev_budget"
@@ -37,7 +39,7 @@ def sysctls() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Footprint:
-    """What is on the machine: processes of a lab's kind, network namespaces, interfaces, files."""
+    """What is on the machine: processes that carry this test's tag, their namespaces, interfaces, files."""
 
     processes: frozenset[tuple[int, str]]
     namespaces: frozenset[str]
@@ -45,9 +47,9 @@ class Footprint:
     files: frozenset[str]
 
     @classmethod
-    def take(cls, ignore: Path) -> Footprint:
-        """Look now; files below `ignore` (the run directory's place) do not count."""
-        return cls(_processes(), _namespaces(), _interfaces(), _files(ignore))
+    def take(cls) -> Footprint:
+        """Look now."""
+        return cls(_processes(), _namespaces(), _interfaces(), _files())
 
     def more_than(self, before: Footprint) -> dict[str, set[object]]:
         """What is here and was not there."""
@@ -55,12 +57,17 @@ class Footprint:
         return {name: extra for name, extra in pairs.items() if extra}
 
 
-def left_over(before: Footprint, ignore: Path, patience: float = 5.0) -> Mapping[str, set[object]]:
+def left_over(before: Footprint, patience: float = 5.0) -> Mapping[str, set[object]]:
     """What is still here after the kernel had a moment to tear things down."""
     deadline = time.monotonic() + patience
-    while (extra := Footprint.take(ignore).more_than(before)) and time.monotonic() < deadline:
+    while (extra := Footprint.take().more_than(before)) and time.monotonic() < deadline:
         time.sleep(0.1)
     return extra
+
+
+def tagged_environment() -> dict[str, str]:
+    """What a run is started with, so that every process below it can be told from those of other people."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", _TAG: str(os.getpid())}
 
 
 def start_emu(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
@@ -68,7 +75,7 @@ def start_emu(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "emu", *arguments],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=tagged_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -103,21 +110,29 @@ def command_of(pid: int) -> str:
         return ""
 
 
-def _processes() -> frozenset[tuple[int, str]]:
-    kinds = ("ovs", "mininet:", "emu.lab.inner", "controllers.process", "iperf3", "unshare")
-    pids = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
-    named = ((pid, command_of(pid)) for pid in pids)
-    return frozenset((pid, command) for pid, command in named if any(kind in command for kind in kinds))
-
-
-def _namespaces() -> frozenset[str]:
-    found = set()
+def _tagged() -> Iterator[int]:
+    wanted = f"{_TAG}={os.getpid()}".encode()
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             try:
-                found.add(os.readlink(f"{entry.path}/ns/net"))
+                if wanted in Path(entry.path, "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
             except OSError:
                 continue
+
+
+def _processes() -> frozenset[tuple[int, str]]:
+    return frozenset((pid, command_of(pid)) for pid in _tagged())
+
+
+def _namespaces() -> frozenset[str]:
+    """Network namespaces that tagged processes are in, or that anything keeps mounted."""
+    found = {line.split()[3] for line in Path("/proc/self/mountinfo").read_text().splitlines() if " nsfs " in line}
+    for pid in _tagged():
+        try:
+            found.add(os.readlink(f"/proc/{pid}/ns/net"))
+        except OSError:
+            continue
     return frozenset(found)
 
 
@@ -125,10 +140,10 @@ def _interfaces() -> frozenset[str]:
     return frozenset(os.listdir("/sys/class/net"))
 
 
-def _files(ignore: Path) -> frozenset[str]:
-    found = set()
+def _files() -> frozenset[str]:
+    """Files of a lab's kind: whatever is new under Open vSwitch's and the system's directories, and in /tmp by name."""
+    found = {f"/tmp/{name}" for name in os.listdir("/tmp") if _OURS.match(name)}
     for top in _WATCHED:
-        for folder, folders, names in os.walk(top):
-            folders[:] = [name for name in folders if Path(folder, name) != ignore]
+        for folder, _, names in os.walk(top):
             found.update(f"{folder}/{name}" for name in names)
     return frozenset(found)

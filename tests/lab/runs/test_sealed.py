@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from machine import ROOT, Footprint, descendants, left_over, start_emu, sysctls
+from machine import Footprint, descendants, left_over, start_emu, sysctls, tagged_environment
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -61,13 +61,12 @@ def _start_watched(scenario: Path, out: Path) -> tuple[subprocess.Popen[bytes], 
     """A run whose progress is logged to a file beside its directory."""
     log = out.with_suffix(".log")
     command = [sys.executable, "-c", _WATCHER, str(scenario), str(out), str(log)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, cwd=out.parent, env=env, start_new_session=True), log
+    return subprocess.Popen(command, cwd=out.parent, env=tagged_environment(), start_new_session=True), log
 
 
 def test_kill_9_at_any_moment_leaves_nothing(scenario: Path, tmp_path: Path) -> None:
     """The outer process is killed at seeded moments over the whole length of a run, at least one in each stage."""
-    before = Footprint.take(tmp_path)
+    before = Footprint.take()
     settings = sysctls()
     whole, log = _start_watched(scenario, tmp_path / "whole")
     assert whole.wait(120) == 0
@@ -77,7 +76,7 @@ def test_kill_9_at_any_moment_leaves_nothing(scenario: Path, tmp_path: Path) -> 
         time.sleep(moment)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert not left_over(before, tmp_path), f"killed after {moment:.2f} s"
+        assert not left_over(before), f"killed after {moment:.2f} s"
         assert sysctls() == settings, f"killed after {moment:.2f} s"
 
 
@@ -107,7 +106,7 @@ def test_no_setting_of_the_machine_differs_while_a_lab_runs(scenario: Path, tmp_
 
 
 def test_an_interrupt_ends_within_three_seconds_and_keeps_what_was_measured(scenario: Path, tmp_path: Path) -> None:
-    before = Footprint.take(tmp_path)
+    before = Footprint.take()
     process, log = _start_watched(scenario, tmp_path / "run")
     _wait_for(log, "traffic")
     time.sleep(1.0)
@@ -117,11 +116,11 @@ def test_an_interrupt_ends_within_three_seconds_and_keeps_what_was_measured(scen
     assert time.monotonic() - began < 3.0
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["partial"] is True
-    assert not left_over(before, tmp_path)
+    assert not left_over(before)
 
 
 def test_two_labs_at_once_do_not_see_each_other(scenario: Path, tmp_path: Path) -> None:
-    before = Footprint.take(tmp_path)
+    before = Footprint.take()
     pair = [_start_watched(scenario, tmp_path / name) for name in ("one", "two")]
     for _, log in pair:
         _wait_for(log, "traffic")
@@ -129,7 +128,7 @@ def test_two_labs_at_once_do_not_see_each_other(scenario: Path, tmp_path: Path) 
     assert views[0] == views[1]  # the same names, side by side
     assert _lab_namespace(pair[0][0].pid) != _lab_namespace(pair[1][0].pid)
     assert [process.wait(120) for process, _ in pair] == [0, 0]
-    assert not left_over(before, tmp_path)
+    assert not left_over(before)
 
 
 def _wait_for(log: Path, stage: str, patience: float = 60.0) -> None:
@@ -165,7 +164,10 @@ ovsdb-server --remote=punix:/run/openvswitch/db.sock --detach --no-chdir --pidfi
 ovs-vsctl --no-wait init
 ovs-vswitchd --detach --no-chdir --pidfile --log-file=/run/db/log
 ovs-vsctl add-br br0 -- set bridge br0 datapath_type=netdev
-state() { ovs-vsctl list bridge; cat /run/openvswitch/*.pid; ls /run/openvswitch; ovs-ofctl dump-flows br0 | cut -d, -f3-; }
+state() {
+  ovs-vsctl list bridge; cat /run/openvswitch/*.pid; ls /run/openvswitch
+  ovs-ofctl --no-stats dump-flows br0
+}
 state > /run/before
 "$@" >&2
 state > /run/after
@@ -179,7 +181,7 @@ def test_the_systems_own_open_vswitch_is_untouched(scenario: Path, tmp_path: Pat
     emu = [sys.executable, "-m", "emu", "run", str(scenario), "--out", str(tmp_path / "run")]
     done = subprocess.run(
         [*seal, "bash", "-c", _SYSTEM_SWITCH, "bash", *emu],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=tagged_environment(),
         capture_output=True,
         text=True,
         timeout=180,

@@ -91,7 +91,7 @@ def _inside(*command: str) -> None:
     subprocess.run([*seal, *command], check=True, capture_output=True)
 
 
-# -- the spoils -----------------------------------------------------------------------------------------------------------
+# -- the spoils ------------------------------------------------------------
 
 
 def _hog_processors(stack: ExitStack) -> None:
@@ -115,8 +115,9 @@ def _shrink_buffers(_: ExitStack) -> None:
 
 
 def _slow_a_link(_: ExitStack) -> None:
-    shape = "rate 14mbit ceil 14mbit burst 9100 cburst 9100 quantum 9100 overhead 24".split()
-    _inside("tc", "class", "change", "dev", "t2-eth1", "parent", "1:", "classid", "1:1", "htb", *shape)
+    place = ("dev", "t2-eth1", "parent", "1:", "classid", "1:1")
+    shape = ("rate", "14mbit", "burst", "9100", "cburst", "9100", "quantum", "9100", "overhead", "24")
+    _inside("tc", "class", "change", *place, "htb", *shape)
 
 
 def _divert_a_flow(_: ExitStack) -> None:
@@ -130,7 +131,7 @@ def _divert_a_flow(_: ExitStack) -> None:
     _inside("ovs-ofctl", "-O", "OpenFlow14", "add-flow", way[1].node, rule)
 
 
-# -- what they must lead to ---------------------------------------------------------------------------------------------------
+# -- what they must lead to ------------------------------------------------------------
 
 
 @pytest.fixture
