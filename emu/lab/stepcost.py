@@ -16,7 +16,7 @@ from emu.scenario.build import cluster_of
 from workloads.collectives import critical_steps
 from workloads.protocol import Action, Collective, Event, Run, Start
 
-_MESSAGE_MTU, _MOST_RANKS = 32, 16
+_MESSAGE_MTU, _MOST_RANKS, _ROUNDS = 8, 16, 4
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class NoCircuits:
 def step_cost(lab: Lab, lanes: Lanes, beta: float, efficiency: float) -> float:
     """Wall seconds that a dependent step takes beyond its ideal, from a ring all-reduce of short messages.
 
-    The ring goes through the first ranks in order. Twice, of which the second counts: then the windows are open.
+    The ring goes through the first ranks in order. The best of some rounds counts, for others on the machine only add;
+    the first, which opens TCP's windows, is never the best.
     """
     cluster = cluster_of(lab.fabric)
     ranks = min(cluster.ranks, _MOST_RANKS)
@@ -60,11 +61,11 @@ def step_cost(lab: Lab, lanes: Lanes, beta: float, efficiency: float) -> float:
     rehearsal = rehearse(lab.fabric, _Once(ring), cluster, conditions)
     lanes.open_all(rehearsal.lanes)
     scale = Scale(sigma=1.0, beta=beta)  # one modelled byte is one byte sent; modelled seconds are beta times shorter
-    took = 0.0
-    for _ in range(2):
+    rounds = []
+    for _ in range(_ROUNDS):
         charging = Charging(lab.scenario.emulation.mtu, 0.0, send=True)
         engine = PacketEngine(_Once(ring), cluster, lab.fabric, lab.loop, lanes, scale, charging, NoCircuits())
         engine.run()
-        took = engine.dispatcher.trace.end
-    excess = (took - rehearsal.prediction.trace.end) * scale.tdf
+        rounds.append(engine.dispatcher.trace.end)
+    excess = (min(rounds) - rehearsal.prediction.trace.end) * scale.tdf
     return max(0.0, excess / max(1, critical_steps(ring)))

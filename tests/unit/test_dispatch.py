@@ -1,7 +1,5 @@
 """The dispatcher: what may start when, what the orchestrator hears, and which rows a run leaves."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from collections.abc import Callable, Sequence
 
 import pytest

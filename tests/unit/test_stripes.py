@@ -1,7 +1,5 @@
 """Which NICs a transfer goes over, and how many bytes over each."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Quantities: what is read, what is refused and why, and that nothing is lost in writing."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 from collections.abc import Callable

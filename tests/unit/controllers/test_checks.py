@@ -1,7 +1,5 @@
 """Faults seeded into good tables are found, and named."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 from collections.abc import Iterable

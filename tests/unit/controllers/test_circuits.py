@@ -1,7 +1,5 @@
 """Circuits as people write them, and what differs between epochs."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import pytest

@@ -1,7 +1,5 @@
 """Shortest-path routing over links and lit circuits."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import subprocess

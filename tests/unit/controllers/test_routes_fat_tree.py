@@ -1,7 +1,5 @@
 """Two-level routing: delivery, table sizes, and how evenly it spreads."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 from collections import Counter

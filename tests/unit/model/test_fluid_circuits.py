@@ -1,7 +1,5 @@
 """Circuits in the model: dark time, epochs, transfers that wait, and bytes that no reconfiguration loses."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Transfers that share links, connections and NICs, held against closed forms."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 import pytest
 from fluid_pieces import GB, Script, cluster_of, star, transfer, two_tier
 

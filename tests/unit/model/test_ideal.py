@@ -1,7 +1,5 @@
 """Ideals: what a collective, a flow and a link should show."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from itertools import pairwise
 from time import perf_counter
 

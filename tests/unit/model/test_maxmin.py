@@ -1,7 +1,5 @@
 """Max-min fair rates: by hand, by the property that defines them, and against exact filling in fractions."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from fractions import Fraction
 from random import Random
 

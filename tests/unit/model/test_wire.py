@@ -1,7 +1,5 @@
 """The bytes of a frame."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 import pytest
 
 from emu.wire import payload_efficiency, payload_per_frame

@@ -1,7 +1,5 @@
 """Fabrics, circuits and workloads come out as written, and what does not fit is refused at its line."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Whatever a file holds, loading it gives a Scenario or one InputError, never anything else."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import io

@@ -1,7 +1,5 @@
 """A scenario survives JSON bit for bit, and its JSON Schema describes it."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import json

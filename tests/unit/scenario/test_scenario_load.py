@@ -1,7 +1,5 @@
 """Every mistake is refused with its line, its key and what to write instead."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 from collections.abc import Callable

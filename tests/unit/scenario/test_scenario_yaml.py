@@ -1,7 +1,5 @@
 """Files that are no scenario at all, or try to be more than one."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import os

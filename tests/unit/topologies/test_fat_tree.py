@@ -1,7 +1,5 @@
 """The fat-tree builder: sizes, wiring, addresses, partial fill."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 from typing import Any

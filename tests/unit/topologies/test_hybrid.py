@@ -1,7 +1,5 @@
 """The hybrid builder: pods, the OCS and its port numbers, the optional electrical core."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,7 +1,5 @@
 """Builders by name: built in, installed, and from a user's file."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import sys

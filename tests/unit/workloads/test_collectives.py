@@ -3,8 +3,6 @@
 Every property is checked for every kind and algorithm there is, so a new algorithm is tested without a new test.
 """
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import random

@@ -1,7 +1,5 @@
 """Flow lists: both formats, their errors, and when each flow starts."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import heapq

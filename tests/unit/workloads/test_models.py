@@ -1,7 +1,5 @@
 """Models: parameter counts against published figures, buckets against their sum."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import pytest

@@ -1,7 +1,5 @@
 """Rank orders: permutations, the same for a seed in every process."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import os

@@ -1,7 +1,5 @@
 """Sweeps and merged buckets."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import itertools

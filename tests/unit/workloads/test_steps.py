@@ -1,7 +1,5 @@
 """Static steps: what runs when, what is announced, what a failure stops."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 import heapq

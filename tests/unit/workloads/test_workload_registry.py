@@ -1,7 +1,5 @@
 """The lists of workloads and collectives are complete and one line each."""
 
-# ruff: noqa: D103 - the names of the tests say it
-
 from __future__ import annotations
 
 from typing import get_args
