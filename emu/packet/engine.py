@@ -220,7 +220,13 @@ class PacketEngine:
             flight.opened = time.monotonic()  # a new connection's set-up counts
         else:
             self.late_lanes += 1
-        self._lanes.open(key, lambda lane: self._lanes.send(lane, part))
+        self._lanes.open(key, lambda lane: self._send_late(lane, [part]))
+
+    def _send_late(self, lane: Lane, parts: Iterable[Part]) -> None:
+        """Send what was not cancelled while the lane opened."""
+        for part in parts:
+            if not part.cancelled:
+                self._lanes.send(lane, part)
 
     def _part_done(self, transfer_id: TaskId) -> None:
         flight = self._flights[transfer_id]
@@ -268,22 +274,20 @@ class PacketEngine:
         self._charged = [entry for entry in self._charged if entry[1].id != transfer_id]
         if flight is None:
             return
+        for key in flight.own_lanes:
+            self._lanes.close(key)
         for part in flight.parts:
-            if part.lane is not None:
-                self._restart(part.lane, part)
+            part.cancelled = True
+            if part.lane is not None and part.unread and not part.lane.closed:
+                self._restart(part.lane)
 
-    def _restart(self, lane: Lane, cancelled: Part) -> None:
-        """Reopen a lane without a cancelled part; what else was on it starts again."""
-        others = [part for part in lane.reading if part is not cancelled]
+    def _restart(self, lane: Lane) -> None:
+        """Reopen a kept lane without the parts that were cancelled; what else was on it starts again."""
+        others = [part for part in lane.reading if not part.cancelled]
+        for part in others:
+            part.unsent = part.unread = part.bytes
         self._lanes.close(lane.key)
-        if others:
-            for part in others:
-                part.unsent = part.unread = part.bytes
-            self._lanes.open(lane.key, lambda fresh: self._resend(fresh, others))
-
-    def _resend(self, lane: Lane, parts: list[Part]) -> None:
-        for part in parts:
-            self._lanes.send(lane, part)
+        self._lanes.open(lane.key, lambda fresh: self._send_late(fresh, others))
 
     # -- charged messages ------------------------------------------------------------
 

@@ -30,6 +30,10 @@ _BATCH = 32 << 10
 """Bytes that must have come before a read is worth a wake-up, while neither a part's first nor its last is awaited."""
 
 
+_Name = tuple[Port, tuple[str, int]]
+"""A connection as the kernel knows it: the listening NIC, and the sender's address and port."""
+
+
 class LaneKey(NamedTuple):
     """Which connection: from a NIC to a NIC, for a channel."""
 
@@ -59,6 +63,7 @@ class Part:
     unread: int = 0
     retransmits: int = 0
     rtt: float = 0.0
+    cancelled: bool = False
 
     def __post_init__(self) -> None:
         self.unsent = self.unread = self.bytes
@@ -90,9 +95,10 @@ class Lanes:
         self._congestion_control = congestion_control
         self._lanes: dict[LaneKey, Lane] = {}
         self._listeners: list[socket.socket] = []
-        self._opening: dict[tuple[Port, tuple[str, int]], Lane] = {}
-        self._accepted: dict[tuple[Port, tuple[str, int]], socket.socket] = {}
-        self._on_open: dict[LaneKey, Callable[[Lane], None]] = {}
+        self._opening: dict[_Name, Lane] = {}
+        self._accepted: dict[_Name, socket.socket] = {}
+        self._attempts: dict[LaneKey, _Name] = {}
+        self._on_open: dict[LaneKey, list[Callable[[Lane], None]]] = {}
         self.failed: dict[LaneKey, str] = {}
         self.bytes_read = 0
         for nic in fabric.all_nics:
@@ -110,22 +116,27 @@ class Lanes:
         while waiting - self.failed.keys() and time.monotonic() < deadline:
             self._loop.turn(time.monotonic() + 0.05)
         if waiting:
+            for key in waiting:
+                self.close(key)
             sample = ", ".join(f"{key} ({self.failed.get(key, 'timed out')})" for key in sorted(waiting)[:3])
             raise ConnectError(f"{len(waiting)} of {len(wanted)} connections did not open: {sample}")
 
     def open(self, key: LaneKey, ready: Callable[[Lane], None]) -> None:
-        """Start to open a connection; `ready(lane)` when both ends hold it."""
+        """Start to open a connection, if that is not under way; `ready(lane)` when both ends hold it."""
+        self._on_open.setdefault(key, []).append(ready)
+        if key in self._attempts:
+            return
+        self.failed.pop(key, None)
         with self._namespaces[key.src.node].entered():
             sock = socket.socket()
         sock.bind((self._fabric.address(key.src), 0))
         tcp.prepare_sender(sock, self._congestion_control)
         lane = Lane(key, sock)
-        self._on_open[key] = ready
-        name = (key.dst, sock.getsockname())
+        name = self._attempts[key] = (key.dst, sock.getsockname())
         self._opening[name] = lane
         status = sock.connect_ex((self._fabric.address(key.dst), _PORT))
         if status not in (0, errno.EINPROGRESS):
-            self.failed[key] = errno.errorcode.get(status, str(status))
+            self._give_up(key, status)
             return
         self._loop.watch(sock.fileno(), _WRITE, lambda _: self._connected(name, lane))
 
@@ -147,8 +158,13 @@ class Lanes:
             self._write(lane)
 
     def close(self, key: LaneKey) -> None:
-        """Close a connection; what was on it is dropped."""
+        """Close a connection, or stop to open it; what was on it is dropped."""
         lane = self._lanes.pop(key, None)
+        name = self._attempts.pop(key, None)
+        if name is not None:
+            lane = self._opening.pop(name)
+            lane.receiver = self._accepted.pop(name, None)
+            del self._on_open[key]
         if lane is not None:
             self._drop(lane)
 
@@ -169,8 +185,8 @@ class Lanes:
             listener.close()
         for sock in self._accepted.values():
             sock.close()
-        self._lanes.clear()
-        self._opening.clear()
+        for known in (self._lanes, self._opening, self._attempts, self._accepted, self._on_open):
+            known.clear()
 
     # -- helpers ------------------------------------------------------------
 
@@ -190,31 +206,39 @@ class Lanes:
                 sock, peer = listener.accept()
             except BlockingIOError:
                 return
+            if (nic, peer) not in self._opening:  # its other end was given up meanwhile
+                sock.close()
+                continue
             sock.setblocking(False)
             self._accepted[nic, peer] = sock
             self._join((nic, peer))
 
-    def _connected(self, name: tuple[Port, tuple[str, int]], lane: Lane) -> None:
+    def _connected(self, name: _Name, lane: Lane) -> None:
         self._loop.forget(lane.sender.fileno())
         status = lane.sender.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if status:
-            self.failed[lane.key] = errno.errorcode.get(status, str(status))
+            self._give_up(lane.key, status)
             return
         lane.armed = True
         self._join(name)
 
-    def _join(self, name: tuple[Port, tuple[str, int]]) -> None:
+    def _give_up(self, key: LaneKey, status: int) -> None:
+        self.close(key)
+        self.failed[key] = errno.errorcode.get(status, str(status))
+
+    def _join(self, name: _Name) -> None:
         """Both ends must be there: the connect has finished and the accept has happened."""
         lane = self._opening.get(name)
         if lane is None or not lane.armed or name not in self._accepted:
             return
-        del self._opening[name]
+        del self._opening[name], self._attempts[lane.key]
         lane.armed = False
         receiver = lane.receiver = self._accepted.pop(name)
         self._loop.watch(lane.sender.fileno(), 0, lambda _: self._write(lane))
         self._loop.watch(receiver.fileno(), _READ, lambda _: self._read(lane, receiver))
         self._lanes[lane.key] = lane
-        self._on_open.pop(lane.key)(lane)
+        for ready in self._on_open.pop(lane.key):
+            ready(lane)
 
     def _write(self, lane: Lane) -> None:
         while lane.writing:
