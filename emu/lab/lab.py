@@ -14,7 +14,7 @@ from emu.lab.errors import LabError
 from emu.lab.network import LabNet
 from emu.lab.openvswitch import OpenVSwitch, SocketBuffers
 from emu.lab.shaping import frame_bytes
-from emu.lab.system import Datapath, probe_datapath
+from emu.lab.system import Datapath, probe_datapath, raise_descriptor_limit
 from emu.packet.lanes import Lanes
 from emu.packet.loop import Loop
 from emu.progress import Progress, Stage
@@ -49,6 +49,7 @@ class Lab:
     def build(self, tdf: float) -> None:
         """Start Open vSwitch and the controller, make hosts, bridges and cables, set up every host."""
         self.say("build", f"{len(self.fabric.hosts)} hosts, {len(self.control.dpids)} switches")
+        raise_descriptor_limit()
         hosts.quiet_ipv6()
         self.switch.start()
         self.library = self.control.start()

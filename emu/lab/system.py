@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import resource
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Literal, Self
 
 Datapath = Literal["kernel", "user"]
 
+_DESCRIPTORS = 1 << 16
+"""More would cost: Mininet's mnexec closes each of them, open or not, whenever it starts something."""
 _IDLE_COLUMNS = (3, 4)  # idle and iowait
 
 
@@ -37,6 +40,12 @@ class CpuTimes:
 def probe_datapath() -> Datapath:
     """`kernel` if the openvswitch module is loaded, else `user`. Loading a module would change the machine."""
     return "kernel" if Path("/sys/module/openvswitch").exists() else "user"
+
+
+def raise_descriptor_limit() -> None:
+    """Allow this process, and those it starts, many open files where it may: lanes and hosts' shells take thousands."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, _DESCRIPTORS), most))
 
 
 def versions() -> dict[str, str]:
