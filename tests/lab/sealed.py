@@ -24,6 +24,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SEAL = (
+    *("prlimit", "--nofile=1024:"),  # what a login has, whatever this one has
     *("setpriv", "--pdeathsig", "KILL", "--"),
     *("unshare", "--net", "--pid", "--mount", "--uts", "--ipc", "--mount-proc", "--fork", "--kill-child", "--"),
 )

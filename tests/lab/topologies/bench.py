@@ -138,12 +138,17 @@ class Bench:
         transfers = (transfer for group in lowered for transfer in group)
         self.lanes.open_all(lane_keys(self.fabric, transfers))
 
-    def engine(self, orchestrator: Script) -> PacketEngine:
-        """A packet engine for a workload, without circuit changes."""
+    def run(self, script: Script, pulse: Callable[[float], None] = lambda now: None) -> PacketEngine:
+        """Run a workload with a packet engine to its end, without circuit changes; `pulse` as the engine's."""
         circuits = ScheduledCircuits(self.lab.control, self.epoch, (), self.lab.loop)
         scale, charging = Scale(1.0, 1.0), Charging(MTU, 0.0, send=True)
         loop = self.lab.loop
-        return PacketEngine(orchestrator, self.cluster, self.fabric, loop, self.lanes, scale, charging, circuits)
+        engine = PacketEngine(script, self.cluster, self.fabric, loop, self.lanes, scale, charging, circuits, pulse)
+        try:
+            engine.run()
+        finally:
+            circuits.stop()
+        return engine
 
     # -- switches -----------------------------------------------------------------------------------------------------
 
@@ -156,6 +161,11 @@ class Bench:
         found = path(self.fabric, self.lab.control.tables(self.epoch), src, dst)
         assert found is not None
         return found
+
+    def remove_route(self, switch: str, dst: Port) -> None:
+        """Take the rule for one host away from its edge switch, behind the controller's back."""
+        ofctl("--strict", "del-flows", switch, f"priority=300,ip,nw_dst={self.fabric.address(dst)}")
+        assert [name for name, _ in self.lab.control.foreign_rules()] == [switch]
 
     @property
     def switches(self) -> list[str]:
