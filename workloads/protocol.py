@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple, Protocol
 TaskId = str
 Connection = Literal["kept", "new"]
 CollectiveKind = Literal[
-    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "permutation", "incast"
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "exchange", "broadcast", "permutation", "incast"
 ]
-Algorithm = Literal["ring", "tree", "halving-doubling", "pairwise", "chain", "direct"]
+Algorithm = Literal["ring", "tree", "halving-doubling", "pairwise", "chain", "two-level", "direct"]
 
 
 class Endpoint(NamedTuple):
@@ -68,9 +68,12 @@ class Collective:
     """A collective of the ranks in `group`, in the order in which the algorithm links them.
 
     bytes: S of the formulas, the full tensor (nccl-tests' size): what all-reduce reduces, what all-gather ends with,
-        what each rank of an all-to-all holds, what broadcast sends.
+        what each rank of an all-to-all holds, what broadcast sends; of an exchange the total of its matrix.
     root: index into `group`, for broadcast and incast (there the receiver).
     chunks: into how many pieces a chain or tree is pipelined (1: store and forward).
+    matrix: of an exchange, (sender, receiver, bytes) by index into `group`; every pair once at most.
+    pods: of a two-level algorithm, how many ranks each pod has, in the group's order from the root on; all ranks of
+        the first hold the tensor. None given: the root is one pod, the others are the second.
     merged: how many of the workload's own messages (layer buckets) this one stands for.
     """
 
@@ -84,6 +87,8 @@ class Collective:
     phase: str = ""
     label: str = ""
     merged: int = 1
+    matrix: tuple[tuple[int, int, int], ...] = ()
+    pods: tuple[int, ...] = ()
 
 
 Task = Computation | Transfer | Collective

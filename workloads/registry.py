@@ -19,6 +19,7 @@ _COLLECTIVES: Mapping[CollectiveKind, str] = {
     "all-gather": "every rank ends with all ranks' pieces",
     "reduce-scatter": "every rank ends with its piece of the sum",
     "all-to-all": "every rank sends a different block to every other",
+    "exchange": "pairs of ranks send what a matrix says",
     "broadcast": "every rank ends with the root's tensor",
     "permutation": "every rank sends to one other and receives from one other",
     "incast": "every rank sends to the root at once",

@@ -112,7 +112,7 @@ class CollectiveStep(Step):
     sizes: S of each in bytes.
     merged: for each size how many of the workload's messages it stands for; empty: one each.
     algorithm: None takes the kind's default.
-    group, root, chunks, label: as in `Collective`.
+    group, root, chunks, label, matrix, pods: as in `Collective`.
     """
 
     kind: CollectiveKind
@@ -123,6 +123,8 @@ class CollectiveStep(Step):
     root: int = 0
     chunks: int = 1
     label: str = ""
+    matrix: tuple[tuple[int, int, int], ...] = ()
+    pods: tuple[int, ...] = ()
 
     @property
     def rounds(self) -> int:
@@ -143,6 +145,8 @@ class CollectiveStep(Step):
             phase=self.phase_name,
             label=self.label or self.name,
             merged=self.merged[index] if self.merged else 1,
+            matrix=self.matrix,
+            pods=self.pods,
         )
 
     def tasks(self, number: int, cluster: Cluster) -> tuple[Task, ...]:

@@ -117,6 +117,7 @@ class _Maker:
             algorithm=step.algorithm,
             root=group.index(ranks[0] if step.root is None else step.root),
             chunks=step.chunks or 1,
+            pods=step.pods or (),
         )
 
     def _ranks(self, step: CollectiveStep, key: KeyPath) -> tuple[int, ...]:

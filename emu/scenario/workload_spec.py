@@ -12,10 +12,15 @@ from emu.scenario.shorthand import MAX_RANK, Names, Ranks, StepSize, Sweep
 from workloads import models
 from workloads.collectives import algorithms
 from workloads.models import Dtype, ModelError
-from workloads.protocol import Algorithm, CollectiveKind, Connection
+from workloads.protocol import Algorithm, Connection
 
 MAX_ROUNDS = 20_000
 """Of `repeat` times the sizes of a step."""
+
+StepCollective = Literal[
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "permutation", "incast"
+]
+"""The kinds that a size and a group describe: all but exchanges, which need a matrix."""
 
 
 class _Step(Strict):
@@ -50,10 +55,11 @@ class CollectiveStep(_Step):
     ranks, order: who takes part, and in which order the algorithm links them.
     root: the rank that a broadcast starts from, or that an incast goes to; default: the first of the group.
     chunks: into how many pieces a chain or tree is cut.
+    pods: of a two-level broadcast, how many ranks each pod has, from the root on; the first holds the data already.
     buckets: layer-gradients are merged into at most so many collectives.
     """
 
-    collective: CollectiveKind
+    collective: StepCollective
     algorithm: Algorithm | None = None
     size: StepSize | None = None
     sweep: Sweep | None = None
@@ -61,6 +67,7 @@ class CollectiveStep(_Step):
     order: Literal["sequence", "random"] = "sequence"
     root: Annotated[Whole, Field(ge=0, le=MAX_RANK)] | None = None
     chunks: Annotated[Whole, Field(ge=1, le=65_536)] | None = None
+    pods: Annotated[tuple[Annotated[Whole, Field(ge=1, le=MAX_RANK)], ...], Field(min_length=2)] | None = None
     buckets: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
 
     @model_validator(mode="after")
@@ -74,6 +81,10 @@ class CollectiveStep(_Step):
             faults[("repeat",)] = f"makes {self.repeat * self._count} collectives of the step; {MAX_ROUNDS} is the most"
         if self.buckets is not None and self.size != "layer-gradients":
             faults[("buckets",)] = "only means something with size: layer-gradients"
+        if self.algorithm == "two-level" and self.pods is None:
+            faults[("pods",)] = "is required: how many ranks each pod has, e.g. [4, 4, 4, 4]"
+        if self.pods is not None and self.algorithm != "two-level":
+            faults[("pods",)] = "only means something with algorithm: two-level"
         if self.root is not None and self.ranks != "all" and self.root not in self.ranks:
             faults[("root",)] = f"rank {self.root} is not in ranks"
         if faults:

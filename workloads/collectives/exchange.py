@@ -1,7 +1,8 @@
-"""Exchanges without forwarding: all-to-all, permutation, incast."""
+"""Exchanges without forwarding: all-to-all, exchange, permutation, incast, and broadcast to each rank directly."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -70,6 +71,34 @@ def _incast_sent(collective: Collective) -> Sequence[Fraction]:
     return [Fraction(rank != collective.root) for rank in range(len(collective.group))]
 
 
+def _exchange(schedule: Schedule, collective: Collective) -> None:
+    """Every pair of the matrix at once; the tensor is the senders' bytes one after the other."""
+    start = 0
+    for src, dst, size in collective.matrix:
+        schedule.send(0, src, dst, Piece(start, start + size), channel=DIRECT)
+        start += size
+
+
+def _exchange_sent(collective: Collective) -> Sequence[Fraction]:
+    sent = Counter[int]()
+    for src, _, size in collective.matrix:
+        sent[src] += size
+    return [Fraction(sent[rank], collective.bytes) for rank in range(len(collective.group))]
+
+
+def _broadcast(schedule: Schedule, collective: Collective) -> None:
+    """The root sends the whole to every other rank at once."""
+    n = len(collective.group)
+    for distance in range(1, n):
+        target = (collective.root + distance) % n
+        schedule.send(0, collective.root, target, Piece(0, collective.bytes), channel=DIRECT)
+
+
+def _broadcast_sent(collective: Collective) -> Sequence[Fraction]:
+    n = len(collective.group)
+    return [Fraction((n - 1) * (rank == collective.root)) for rank in range(n)]
+
+
 def _one_step(collective: Collective) -> int:
     return 1
 
@@ -91,6 +120,23 @@ LOWERINGS = (
         _all_to_all_direct,
         _one_step,
         _all_to_all_sent,
+    ),
+    Lowering(
+        "exchange",
+        "direct",
+        "every pair of a matrix (as MPI's Alltoallv), all at once",
+        _exchange,
+        _one_step,
+        _exchange_sent,
+        default=True,
+    ),
+    Lowering(
+        "broadcast",
+        "direct",
+        "the root sends S to every other rank, all at once (unicast): N - 1 times S from one rank",
+        _broadcast,
+        _one_step,
+        _broadcast_sent,
     ),
     Lowering(
         "permutation",

@@ -87,7 +87,8 @@ def bus_factor(kind: CollectiveKind, ranks: int) -> Fraction:
 
     As nccl-tests defines it (doc/PERFORMANCE.md): 2(n-1)/n for all-reduce, (n-1)/n for all-gather, reduce-scatter and
     all-to-all, 1 for broadcast and send-receive (a permutation). An incast, whose n-1 senders send the bytes each, has
-    n-1 by the same reasoning: the factor makes busbw comparable to the rate of the busiest link.
+    n-1 by the same reasoning: the factor makes busbw comparable to the rate of the busiest link. An exchange has 1/n:
+    what its ranks send at on average, since its busiest link depends on the matrix.
     """
     if ranks < 2:
         return Fraction(0)
@@ -96,6 +97,7 @@ def bus_factor(kind: CollectiveKind, ranks: int) -> Fraction:
         "all-gather": Fraction(ranks - 1, ranks),
         "reduce-scatter": Fraction(ranks - 1, ranks),
         "all-to-all": Fraction(ranks - 1, ranks),
+        "exchange": Fraction(1, ranks),
         "broadcast": Fraction(1),
         "permutation": Fraction(1),
         "incast": Fraction(ranks - 1),
@@ -120,12 +122,31 @@ def _problems(collective: Collective, cluster: Cluster | None) -> Iterable[str]:
         yield f"bytes must not be negative, not {collective.bytes}"
     if collective.chunks < 1:
         yield f"chunks must be at least 1, not {collective.chunks}"
+    yield from _shape_problems(collective)
     if cluster:
         yield from (
             f"there is no rank {rank}; the cluster has ranks 0 to {cluster.ranks - 1}"
             for rank in group
             if not 0 <= rank < cluster.ranks
         )
+
+
+def _shape_problems(collective: Collective) -> Iterable[str]:
+    """What is wrong with a matrix or pods, where the kind or the algorithm has some."""
+    ranks, pairs = len(collective.group), [(src, dst) for src, dst, _ in collective.matrix]
+    if collective.kind == "exchange":
+        if any(not (0 <= src < ranks and 0 <= dst < ranks) or src == dst for src, dst in pairs):
+            yield f"the matrix must name two different indices into a group of {ranks} each time"
+        if len(set(pairs)) < len(pairs) or any(size < 0 for _, _, size in collective.matrix):
+            yield "the matrix must name every pair once at most, with 0 bytes or more"
+        if (total := sum(size for _, _, size in collective.matrix)) != collective.bytes:
+            yield f"the matrix adds up to {total} bytes, not {collective.bytes}"
+    elif collective.matrix:
+        yield "only an exchange has a matrix"
+    if collective.pods and collective.algorithm != "two-level":
+        yield "only a two-level algorithm has pods"
+    if collective.pods and (min(collective.pods) < 1 or sum(collective.pods) != ranks):
+        yield f"the pods {', '.join(map(str, collective.pods))} do not add up to a group of {ranks}"
 
 
 def _ids(collective: Collective, moves: Sequence[Move]) -> list[str]:

@@ -235,6 +235,14 @@ def test_the_root_is_a_rank_wherever_the_order_puts_it(write: Write) -> None:
     assert weights.group[weights.root] == 12
 
 
+def test_pods_of_a_two_level_broadcast_are_checked_against_the_group(write: Write) -> None:
+    text = VALID.replace("algorithm: chain", "algorithm: two-level, pods: [4, 12]")
+    weights = next(c for c in collectives_of(load(write(text)), hosts(16), seed=1) if c.label == "weights")
+    assert weights.pods == (4, 12)
+    with pytest.raises(InputError, match=r"workload.steps\[2\]: .*the pods 4, 4 do not add up to a group of 16"):
+        steps_of(load(write(text.replace("12]", "4]"))), hosts(16), seed=1)
+
+
 def test_steps_keep_their_times_and_order(example: Scenario) -> None:
     gradients, pause, weights, sweep, _ = steps_of(example, hosts(16), seed=1)
     assert (gradients.at, gradients.after, weights.at, pause.duration) == (0.0, None, 0.75, 0.1)

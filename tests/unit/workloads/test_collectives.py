@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -36,7 +37,12 @@ def cluster(ranks: int) -> Cluster:
     return Cluster(tuple(HostSpec(f"h{i}") for i in range(ranks)))
 
 
-def collective(kind: str, algorithm: str, ranks: int, size: int, **more: int) -> Collective:
+def collective(kind: str, algorithm: str, ranks: int, size: int, **more: object) -> Collective:
+    """An exchange gets a matrix in which every rank sends, and the next one receives, about the same."""
+    if kind == "exchange" and "matrix" not in more:
+        shares = split(Piece(0, size), ranks)
+        more["matrix"] = tuple((i, (i + 1) % ranks, share.bytes) for i, share in enumerate(shares)) if ranks > 1 else ()
+        size = size if ranks > 1 else 0
     return Collective("c", kind, algorithm, tuple(range(ranks)), size, **more)  # type: ignore[arg-type]
 
 
@@ -47,6 +53,8 @@ def collectives(draw: st.DrawFn, smallest: int = 0) -> Collective:
     ranks = draw(st.integers(2, 17))
     chunks = draw(st.integers(1, 4))
     floor = smallest * ranks * chunks * 2
+    pods = draw(st.lists(st.integers(1, 5), min_size=2, max_size=8)) if algorithm == "two-level" else []
+    ranks = sum(pods) or ranks
     return collective(
         kind,
         algorithm,
@@ -54,6 +62,7 @@ def collectives(draw: st.DrawFn, smallest: int = 0) -> Collective:
         draw(st.integers(floor, floor + 100)),
         root=draw(st.integers(0, ranks - 1)),
         chunks=chunks,
+        pods=tuple(pods),
     )
 
 
@@ -215,10 +224,10 @@ def test_bytes_sent_are_near_the_formula_for_uneven_sizes(task: Collective) -> N
 
 @given(collectives())
 def test_lowered_transfers_are_unique_exact_and_the_same_every_time(task: Collective) -> None:
-    transfers = lower(task, cluster(17))
+    transfers = lower(task, cluster(40))
     assert len({transfer.id for transfer in transfers}) == len(transfers)
     assert [transfer.bytes for transfer in transfers] == [move.piece.bytes for move in moves_of(task)]
-    assert transfers == lower(task, cluster(17))
+    assert transfers == lower(task, cluster(40))
     known: set[str] = set()
     for transfer in transfers:
         assert known.issuperset(transfer.after)
@@ -228,7 +237,7 @@ def test_lowered_transfers_are_unique_exact_and_the_same_every_time(task: Collec
 @pytest.mark.parametrize(("kind", "algorithm"), COMBINATIONS)
 def test_connections_are_shared_by_collectives_of_one_group(kind: str, algorithm: str) -> None:
     def connections(name: str) -> set[tuple[Endpoint, Endpoint, str]]:
-        task = Collective(name, kind, algorithm, tuple(range(8)), 4096, chunks=2)  # type: ignore[arg-type]
+        task = replace(collective(kind, algorithm, 8, 4096, chunks=2), id=name)
         return {(transfer.src, transfer.dst, transfer.channel) for transfer in lower(task, cluster(8))}
 
     assert connections("first") == connections("second")
@@ -267,6 +276,9 @@ def test_a_ring_of_three_by_hand() -> None:
         ("all-to-all", "direct", 16, 1, 1),
         ("broadcast", "chain", 16, 32, 46),
         ("broadcast", "tree", 16, 32, 35),
+        ("broadcast", "direct", 16, 32, 1),
+        ("broadcast", "two-level", 16, 32, 46),
+        ("exchange", "direct", 16, 1, 1),
         ("incast", "direct", 16, 1, 1),
     ],
 )
@@ -283,6 +295,9 @@ def test_critical_steps_by_hand(kind: str, algorithm: str, ranks: int, chunks: i
         ("all-to-all", "pairwise", (750,) * 4),
         ("broadcast", "chain", (1000, 1000, 1000, 0)),
         ("broadcast", "tree", (2000, 1000, 0, 0)),
+        ("broadcast", "direct", (3000, 0, 0, 0)),
+        ("broadcast", "two-level", (1000, 1000, 1000, 0)),
+        ("exchange", "direct", (250,) * 4),
         ("all-reduce", "tree", (1000, 2000, 2000, 1000)),
         ("permutation", "direct", (1000,) * 4),
         ("incast", "direct", (0, 1000, 1000, 1000)),
@@ -313,7 +328,7 @@ def test_ranks_of_one_host_are_transfers_within_it() -> None:
 
 @given(collectives())
 def test_bytes_by_hosts_are_those_of_the_transfers(task: Collective) -> None:
-    pairs = Cluster(tuple(HostSpec(f"h{i}", gpus=2) for i in range(9)))
+    pairs = Cluster(tuple(HostSpec(f"h{i}", gpus=2) for i in range(20)))
     total = Counter[tuple[str, str]]()
     for transfer in lower(task, pairs):
         if transfer.src.host != transfer.dst.host:
@@ -334,7 +349,42 @@ def test_every_kind_has_exactly_one_default() -> None:
     for kind, of_kind in lowerings().items():
         assert [name for name in of_kind if of_kind[name].default] == [default_algorithm(kind)]
         assert bus_factor(kind, 4) > 0
-    assert len(lowerings()) == 7
+    assert len(lowerings()) == 8
+
+
+def test_a_two_level_broadcast_feeds_each_pod_once_and_no_rank_sends_more_than_the_tensor() -> None:
+    task = collective("broadcast", "two-level", 16, 1600, chunks=4, pods=(4, 4, 4, 4))
+    sent, received = Counter[tuple[int, int]](), Counter[int]()
+    for move in moves_of(task):
+        sent[move.src, move.dst] += move.piece.bytes
+        received[move.dst] += move.piece.bytes
+    assert received == dict.fromkeys(range(4, 16), 1600), "the training pod holds it all"
+    between = {pair for pair in sent if pair[0] // 4 != pair[1] // 4}
+    assert between == {(0, 4), (1, 8), (7, 12)}
+    assert {pair for pair in sent if pair[0] // 4 == 1} == {(4, 5), (5, 6), (6, 7), (7, 12)}
+    assert max(bytes_per_rank(task)) == 1600
+    assert critical_steps(task) == 8 + 4 - 1, "0-4-5-6-7-12-13-14-15, then three more chunks"
+
+
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=9), st.integers(0, 40), st.integers(1, 4), st.integers(0, 1000))
+def test_a_two_level_broadcast_brings_the_first_pods_bytes_to_everyone(
+    pods: list[int], size: int, chunks: int, seed: int
+) -> None:
+    task = collective("broadcast", "two-level", sum(pods), size, chunks=chunks, pods=tuple(pods), root=seed % sum(pods))
+    holders = {(task.root + i) % sum(pods) for i in range(pods[0])}
+    start = [[Counter({0: 1} if rank in holders else {}) for _ in range(size)] for rank in range(sum(pods))]
+    assert all(byte == {0: 1} for rank in carry_out(task, start, seed) for byte in rank)
+
+
+def test_an_exchange_sends_its_matrix() -> None:
+    matrix = ((0, 1, 5), (2, 1, 7), (1, 0, 1))
+    transfers = lower(collective("exchange", "direct", 3, 13, matrix=matrix), cluster(3))
+    assert [(t.src.host, t.dst.host, t.bytes) for t in transfers] == [("h0", "h1", 5), ("h2", "h1", 7), ("h1", "h0", 1)]
+    assert bus_factor("exchange", 4) == Fraction(1, 4)
+
+
+EXCHANGE = {"kind": "exchange", "algorithm": "direct"}
+TWO_LEVEL = {"kind": "broadcast", "algorithm": "two-level"}
 
 
 @pytest.mark.parametrize(
@@ -347,6 +397,14 @@ def test_every_kind_has_exactly_one_default() -> None:
         ({"bytes": -1}, "bytes must not be negative, not -1"),
         ({"chunks": 0}, "chunks must be at least 1, not 0"),
         ({"algorithm": "chain"}, "no all-reduce by 'chain'; valid algorithms: halving-doubling, ring, tree"),
+        ({"matrix": ((0, 1, 8),)}, "only an exchange has a matrix"),
+        ({"kind": "exchange", "algorithm": "direct"}, "the matrix adds up to 0 bytes, not 8"),
+        ({**EXCHANGE, "matrix": ((0, 0, 8),)}, "two different indices into a group of 2"),
+        ({**EXCHANGE, "matrix": ((0, 2, 8),)}, "two different indices into a group of 2"),
+        ({**EXCHANGE, "matrix": ((0, 1, 4), (0, 1, 4))}, "every pair once at most"),
+        ({"pods": (1, 1)}, "only a two-level algorithm has pods"),
+        ({**TWO_LEVEL, "pods": (1, 2)}, "the pods 1, 2 do not add up to a group of 2"),
+        ({**TWO_LEVEL, "pods": (2, 0)}, "the pods 2, 0 do not add up to a group of 2"),
         ({"kind": "gossip"}, "no collective 'gossip'; there are: all-gather, all-reduce, .*"),
     ],
 )
