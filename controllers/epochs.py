@@ -18,6 +18,17 @@ Matching = frozenset[Circuit]
 """The circuits of one OCS. No two share an in_port, no two share an out_port."""
 
 
+Matchings = Mapping[str, Matching]
+"""By OCS: its circuits; one that is not named is all dark."""
+
+
+class OcsCircuit(NamedTuple):
+    """A circuit and the OCS that holds it."""
+
+    ocs: str
+    circuit: Circuit
+
+
 class CircuitError(ValueError):
     """Circuits that an OCS cannot hold; the message names the OCS and the port."""
 
@@ -25,6 +36,11 @@ class CircuitError(ValueError):
 def duplex(pairs: Iterable[tuple[int, int]]) -> Matching:
     """The matching that joins each pair of ports both ways."""
     return frozenset(circuit for a, b in pairs for circuit in (Circuit(a, b), Circuit(b, a)))
+
+
+def lit_by(matchings: Matchings) -> frozenset[OcsCircuit]:
+    """Every circuit of these matchings with its OCS."""
+    return frozenset(OcsCircuit(ocs, circuit) for ocs, circuits in matchings.items() for circuit in circuits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +53,11 @@ class Epoch:
     def circuits(self, ocs: str) -> Matching:
         """The circuits of one OCS, none if it is dark."""
         return self.matchings.get(ocs, frozenset())
+
+    @property
+    def lit(self) -> frozenset[OcsCircuit]:
+        """Every circuit of every OCS: equal for epochs that light the same, whatever their numbers."""
+        return lit_by(self.matchings)
 
 
 @dataclass(frozen=True, slots=True)
