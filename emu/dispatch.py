@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -131,6 +131,12 @@ class Dispatcher:
     def in_flight(self) -> int:
         """How many transfers were started and are not over."""
         return self._in_flight
+
+    def outstanding(self) -> Iterator[tuple[Transfer, int]]:
+        """Every transfer that was asked for and is not over, those that wait for others too, with its bytes to go."""
+        for pending in self._pending.values():
+            arrived = self._received(pending.transfer.id) if pending.started else 0
+            yield pending.transfer, pending.transfer.bytes - arrived
 
     @property
     def finished(self) -> bool:

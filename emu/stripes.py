@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
+from controllers.loads import Load
 from topologies.fabric import Fabric, FabricError, Port
 from workloads.protocol import Endpoint, Transfer
 
@@ -32,6 +35,14 @@ def stripes(fabric: Fabric, transfer: Transfer) -> tuple[Stripe, ...]:
         for number in range(count)
     ]
     return tuple(part for part in parts if part.bytes) or (parts[0],)
+
+
+def loads(fabric: Fabric, outstanding: Iterable[tuple[Transfer, int]]) -> Iterator[Load]:
+    """What transfers with so many bytes to go still have to move between NICs, spread evenly over their stripes."""
+    for transfer, left in outstanding:
+        if left > 0 and transfer.src.host != transfer.dst.host:
+            for part in stripes(fabric, replace(transfer, bytes=left)):
+                yield Load(part.src, part.dst, part.bytes)
 
 
 def _nics(fabric: Fabric, endpoint: Endpoint) -> tuple[Port, ...]:

@@ -13,16 +13,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from controllers.epochs import Epoch
+from controllers.decisions import Decision
+from controllers.epochs import EpochChange
 from emu.dispatch import Dispatcher
 from emu.model.conditions import Conditions
 from emu.model.fluid import Connection, Fluid, Stream
+from emu.model.lighting import Lighting
 from emu.model.network import Network, Path
 from emu.records import FlowRecord, Trace
-from emu.stripes import Stripe, stripes
+from emu.stripes import Stripe, loads, stripes
 from topologies.fabric import Fabric, Port
 from workloads.cluster import Cluster
-from workloads.protocol import EpochCommitted, Orchestrator, TaskId, Transfer
+from workloads.protocol import Orchestrator, TaskId, Transfer
 
 _NEVER = float("inf")
 _SAME_INSTANT = 1e-12
@@ -57,12 +59,16 @@ class Outcome:
 
     carried: payload bytes by directed link, of all links.
     routes: by transfer that crossed the fabric and was finished, its stripes.
+    changes: of circuits, those that began before the end, in order.
+    decisions: what was decided about circuits, in order.
     """
 
     trace: Trace
     carried: Mapping[Port, int]
     routes: Mapping[TaskId, tuple[Route, ...]]
     network: Network
+    changes: tuple[EpochChange, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
 
 def simulate(
@@ -100,18 +106,15 @@ class _Simulation:
         self._entering: list[Stream] = []
         self._appointments: list[_Appointment] = []
         self._order = count()
-        self._changes = deque(
-            step
-            for change in conditions.changes
-            for step in (
-                (change.at, self._network.darken, change.epoch),
-                (change.at + change.reconfiguration, self._commit, change.epoch),
-            )
+        self._lighting = Lighting(
+            conditions, self._network, self._fluid, lambda: loads(fabric, self._dispatcher.outstanding())
         )
+        self._fruitless = 0
         self._routes: dict[TaskId, tuple[Route, ...]] = {}
 
     def run(self) -> Outcome:
         self._dispatcher.start()
+        self._lighting.keeper.start()
         self._settle()
         while not self._dispatcher.finished:
             then = self._next()
@@ -122,22 +125,25 @@ class _Simulation:
             self._settle()
         self._dispatcher.trace.complete = True
         carried = {port: round(bits / 8) for port, bits in zip(self._network.ports, self._fluid.carried(), strict=True)}
-        return Outcome(self._dispatcher.trace, carried, self._routes, self._network)
+        keeper = self._lighting.keeper
+        return Outcome(
+            self._dispatcher.trace, carried, self._routes, self._network, tuple(keeper.changes), tuple(keeper.decisions)
+        )
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def _next(self) -> float:
-        """The next instant at which anything happens."""
+        """The next instant at which anything happens; never, if only circuits go on to change and that helps nobody."""
         wake = self._dispatcher.next_wake
-        return max(
-            self._now,
-            min(
-                self._fluid.next_end(self._now),
-                self._appointments[0].at if self._appointments else _NEVER,
-                self._changes[0][0] if self._changes else _NEVER,
-                _NEVER if wake is None else wake,
-            ),
+        traffic = min(
+            self._fluid.next_end(self._now),
+            self._appointments[0].at if self._appointments else _NEVER,
+            _NEVER if wake is None else wake,
         )
+        self._fruitless = self._fruitless + 1 if traffic == _NEVER else 0
+        if self._fruitless > self._lighting.patience:
+            return _NEVER
+        return max(self._now, min(traffic, self._lighting.next_at))
 
     def _pass(self, then: float) -> None:
         """Let time pass until `then` and do what happens there, except starting transfers."""
@@ -150,15 +156,13 @@ class _Simulation:
             appointment = heapq.heappop(self._appointments)
             if not appointment.stream.over:
                 appointment.what(appointment.stream)
-        while self._changes and self._changes[0][0] <= due:
-            _, step, epoch = self._changes.popleft()
-            step(epoch)
-            self._fluid.darkness_changed()
+        self._change_circuits()
         self._dispatcher.wake(then)
 
     def _settle(self) -> None:
         """Start and stop what the dispatcher asks for now, until it asks for nothing."""
         while True:
+            heard = self._change_circuits()
             started, stopped = self._dispatcher.ready(self._now), self._dispatcher.stopped()
             for transfer in started:
                 self._open(transfer)
@@ -166,13 +170,19 @@ class _Simulation:
             self._entering.clear()
             for transfer_id in stopped:
                 self._forget(transfer_id)
-            if not started and not stopped:
+            if not (heard or started or stopped):
                 return
 
-    def _commit(self, epoch: Epoch) -> None:
-        self._network.commit(epoch)
-        self._fluid.reroute()
-        self._dispatcher.tell(EpochCommitted(epoch.number), self._now)
+    def _change_circuits(self) -> bool:
+        """Tell the keeper what was announced, do what is due, and say what the orchestrator should hear."""
+        keeper = self._lighting.keeper
+        for announced in self._dispatcher.announced():
+            keeper.announce(announced.phase, announced.demand, announced.slack, self._now)
+        self._lighting.advance(self._now, self._now * (1 + _SAME_INSTANT))
+        events = keeper.take_events()
+        for event, at in events:
+            self._dispatcher.tell(event, at)
+        return bool(events)
 
     # -- transfers ----------------------------------------------------------------------------------------------------
 
@@ -266,13 +276,14 @@ class _Simulation:
 
     def _fail_waiting(self) -> None:
         """Nothing will ever move again: fail the transfers that wait for a path."""
+        self._fruitless = 0
         waiting = list(self._fluid.streams)
         if not waiting:
             raise ValueError("the workload waits for itself: no transfer, computation or timer is left that could end")
         for stream in waiting:
             reason = (
                 f"no path from {stream.stripe.src} to {stream.stripe.dst} in epoch {self._network.epoch.number}, "
-                "and no change of circuits to come"
+                "and no circuits to come that would give one"
             )
             self._dispatcher.failed(stream.transfer, reason, self._now)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from controllers.circuits import darkened
-from controllers.epochs import Epoch
+from controllers.epochs import Epoch, OcsCircuit
 from controllers.paths import Forwarder
 from controllers.routes import routes
 from emu.model.maxmin import Bools, Floats
@@ -13,6 +15,18 @@ from topologies.fabric import Fabric, Port
 
 Path = tuple[int, ...]
 """The directed links that a flow crosses, as indices into a network's arrays."""
+
+
+_KEPT = 64
+"""Sets of circuits whose routes are remembered: a rotation has so many at most, or computes them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Routed:
+    """The routes of one set of circuits, and the paths that were asked for so far."""
+
+    forwarder: Forwarder
+    paths: dict[tuple[Port, Port], Path | None] = field(default_factory=dict)
 
 
 class Network:
@@ -33,19 +47,19 @@ class Network:
         self.delays: Floats = np.array([fabric.link(port).delay for port in self.ports])
         self.dark: Bools = np.zeros(len(self.ports) + 1, dtype=np.bool_)
         self._seed = seed
-        self._paths: dict[tuple[Port, Port], Path | None] = {}
-        self._forwarder = Forwarder(fabric, routes(fabric, initial, seed))
+        self._seen: dict[frozenset[OcsCircuit], _Routed] = {}
+        self._routed = self._routes()
 
     def path(self, src: Port, dst: Port) -> Path | None:
         """The links from one NIC to another under the committed epoch's routes, None if packets never get there.
 
         A path through a circuit that is dark at this moment is a path: its packets are lost until the next epoch.
         """
-        pair = (src, dst)
-        if pair not in self._paths:
-            hops = self._forwarder.path(src, dst)
-            self._paths[pair] = None if hops is None else tuple(self._numbers[port] for port in hops)
-        return self._paths[pair]
+        pair, paths = (src, dst), self._routed.paths
+        if pair not in paths:
+            hops = self._routed.forwarder.path(src, dst)
+            paths[pair] = None if hops is None else tuple(self._numbers[port] for port in hops)
+        return paths[pair]
 
     def delay(self, path: Path) -> float:
         """Seconds that a bit takes over the cables of a path."""
@@ -60,5 +74,12 @@ class Network:
         """End the change: the circuits of `epoch` shine, its routes hold."""
         self.dark[:] = False
         self.epoch = epoch
-        self._paths.clear()
-        self._forwarder = Forwarder(self.fabric, routes(self.fabric, epoch, self._seed))
+        self._routed = self._routes()
+
+    def _routes(self) -> _Routed:
+        """The routes of the committed epoch; those of circuits that come back again and again are kept."""
+        if self.epoch.lit not in self._seen:
+            if len(self._seen) >= _KEPT:
+                self._seen.clear()
+            self._seen[self.epoch.lit] = _Routed(Forwarder(self.fabric, routes(self.fabric, self.epoch, self._seed)))
+        return self._seen[self.epoch.lit]

@@ -89,12 +89,12 @@ def test_without_a_reconfiguration_time_nothing_is_lost() -> None:
 
 def test_what_can_never_move_fails_with_pair_and_epoch() -> None:
     script = Script(transfer("stuck", 0, 2), transfer("fine", 0, 1, 2 * GB))
-    outcome = run(script, 3, 1, epoch(0, (1, 2)), EpochChange(0.5, epoch(7, (1, 2)), 0.25))
+    outcome = run(script, 3, 1, epoch(0, (1, 2)), EpochChange(0.5, epoch(1, (1, 2)), 0.25))
     assert [row.id for row in outcome.trace.flows] == ["fine"]
     ((when, failed),) = script.of(Failed)
     assert isinstance(failed, Failed)
     assert when == pytest.approx(2.0)
-    assert "h0:0 to h2:0 in epoch 7" in failed.reason
+    assert "h0:0 to h2:0 in epoch 1" in failed.reason
     assert outcome.trace.failures[0].task == "stuck"
 
 
