@@ -77,7 +77,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         )
     yield f"time: about {seconds(plan.total)} in all; the budget is {format_duration(plan.budget)}"
     if plan.nominal:
-        yield "nominal: this machine was not measured; sigma and beta may change when it is"
+        yield "nominal: this machine was not measured; typical figures stand in for it"
     yield from (f"note: {note}" for note in plan.notes)
 
 
