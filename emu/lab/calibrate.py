@@ -2,14 +2,16 @@
 
 Flows are laid so that each directed link carries one flow at a time, and as many links as possible are covered at once.
 A link is as good as the best flow that crossed it. Where a flow came in low, further flows part the links it crossed,
-until the one to blame stands alone or cannot be told from its neighbours.
+until the one to blame stands alone or cannot be told from its neighbours; and since any one flow may have been low by
+chance, a link is only blamed when several flows over it were low and none was not.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from controllers.paths import Forwarder
 from controllers.tables import Tables
@@ -22,9 +24,14 @@ GOOD = 0.97
 """A flow at this share of its path's rate clears every link that it crossed."""
 _WARM_UP, _WINDOW = 0.35, 0.8
 _ENDLESS = 1 << 50
-_MAX_ROUNDS = 6
+_MAX_ROUNDS = 8
+"""One over all links, three to find one of six, one or two to confirm it, and some where the machine disturbs."""
+_PARTED_AT_ONCE = 16
+_ENOUGH = 4
+"""Low flows over the same links before one of these is blamed."""
 
 Pair = tuple[Port, Port]
+Paths = Mapping[Pair, tuple[Port, ...]]
 
 
 class Rates:
@@ -67,6 +74,7 @@ class LinkCalibrator:
     efficiency: float
     best: dict[Port, float] = field(default_factory=dict)
     _suspects: list[set[Port]] = field(default_factory=list)
+    """By flow that came in low: the links that it crossed and that no other flow has cleared."""
 
     def run(self, tables: Tables, rounds: int = _MAX_ROUNDS) -> None:
         """Load the links that these tables use and that are not cleared yet."""
@@ -88,31 +96,52 @@ class LinkCalibrator:
         ]
 
     def _measured(self, port: Port) -> float | None:
-        """The rate that the best flow over this link showed, as far as it tells about this link."""
-        share = self.best.get(port)
-        return None if share is None else share * self.declared[port]
+        """The rate that the best flow over this link showed, as far as it tells about this link.
 
-    def _choose(self, paths: Mapping[Pair, tuple[Port, ...]]) -> list[Pair]:
-        """Greedy: pairs that share no link, those that cover the most links of interest first."""
-        wanted = self._wanted()
+        Nothing is told by low flows alone that a slower link on their way explains.
+        """
+        share = self.best.get(port)
+        if share is None or (share < GOOD and not any(port in suspects for suspects in self.blamed())):
+            return None
+        return share * self.declared[port]
+
+    def _choose(self, paths: Paths) -> list[Pair]:
+        """Pairs that share no link: those that part or confirm suspects first, then those that cover the most links."""
         chosen: list[Pair] = []
         taken: set[Port] = set()
-        ranked = sorted(paths, key=lambda pair: (-self._worth(paths[pair], wanted), len(paths[pair]), pair))
-        for pair in ranked:
-            path = paths[pair]
-            if self._worth(path, wanted) and taken.isdisjoint(path):
-                chosen.append(pair)
-                taken.update(path)
+        parted: set[Port] = set()
+        for suspects in self._smallest()[:_PARTED_AT_ONCE]:
+            parted |= suspects
+            _take(self._telling(suspects, paths), paths, chosen, taken, most=1)
+        worth = {pair: self._news(path, parted) for pair, path in paths.items()}
+        covering = sorted((pair for pair in paths if worth[pair]), key=lambda p: (-worth[p], len(paths[p]), p))
+        _take(covering, paths, chosen, taken)
         return chosen
 
-    def _wanted(self) -> set[Port]:
-        untouched = {port for port in self.declared if port not in self.best}
-        return untouched | set().union(*(s for s in self._suspects if len(s) > 1), set())
+    def _telling(self, suspects: set[Port], paths: Paths) -> list[Pair]:
+        """The pairs whose flow would tell most about suspects: few others on the way, and half of the suspects.
+
+        Only where no pair parts them: one over all of them, unless that is certain already.
+        """
+        inside = {pair: count for pair, path in paths.items() if (count := self._worth(path, suspects))}
+        pairs = [pair for pair, count in inside.items() if count < len(suspects)]
+        if not pairs and self._low_flows(suspects) < _ENOUGH:
+            pairs = list(inside)
+        others = {pair: len(self._uncleared(paths[pair]) - suspects) for pair in pairs}
+        return sorted(pairs, key=lambda p: (others[p], abs(2 * inside[p] - len(suspects)), len(paths[p]), p))
+
+    def _uncleared(self, path: Sequence[Port]) -> set[Port]:
+        return {port for port in path if port in self.declared and self.best.get(port, 0.0) < GOOD}
+
+    def _news(self, path: Sequence[Port], suspects: set[Port]) -> int:
+        """How many links a flow would be the first to fill, or, if it avoids the suspects, could clear."""
+        news = self._worth(path, {port for port in path if port not in self.best})
+        return news if suspects & set(path) else news + self._worth(path, self._uncleared(path) & self.best.keys())
 
     def _worth(self, path: Sequence[Port], wanted: Collection[Port]) -> int:
         """How many links of interest a flow on this path would fill."""
         rate = min(self.declared[port] for port in path if port in self.declared)
-        return sum(port in wanted and self.declared[port] == rate for port in path)
+        return sum(port in wanted and self.declared.get(port) == rate for port in path)
 
     def _note(self, path: Sequence[Port], goodput: float) -> None:
         links = [port for port in path if port in self.declared]
@@ -127,12 +156,27 @@ class LinkCalibrator:
         self._suspects = [rest for suspects in self._suspects if (rest := suspects - cleared)]
 
     def blamed(self) -> list[set[Port]]:
-        """Sets of links of which at least one is slow; a set of one names it."""
+        """Sets of links of which at least one is slow, by the word of several flows; a set of one names it."""
+        return [suspects for suspects in self._smallest() if self._low_flows(suspects) >= _ENOUGH]
+
+    def _smallest(self) -> list[set[Port]]:
+        """The suspicions that no narrower one explains."""
         unique: list[set[Port]] = []
         for suspects in sorted(self._suspects, key=len):
             if not any(known <= suspects for known in unique):
                 unique.append(suspects)
         return unique
+
+    def _low_flows(self, suspects: set[Port]) -> int:
+        return sum(suspects <= links for links in self._suspects)
+
+
+def _take(ranked: Iterable[Pair], paths: Paths, chosen: list[Pair], taken: set[Port], most: int | None = None) -> None:
+    """Move the first pairs, `most` of them, whose paths are free from `ranked` to `chosen`."""
+    free = (pair for pair in ranked if taken.isdisjoint(paths[pair]))
+    for pair in islice(free, most):
+        chosen.append(pair)
+        taken.update(paths[pair])
 
 
 def _candidate_paths(fabric: Fabric, forwarder: Forwarder) -> dict[Pair, tuple[Port, ...]]:
