@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from controllers.routes import path
+from controllers.routes import path, reachable_pairs
 from emu.lab.control import ScheduledCircuits
 from emu.lab.lab import Lab
 from emu.lab.openvswitch import run
@@ -105,8 +105,13 @@ class Bench:
 
     @cached_property
     def lanes(self) -> Lanes:
-        """The lab's connections; listens from the first use on."""
-        return self.lab.open_lanes()
+        """The lab's connections, from the first use on. A first one makes Open vSwitch open the socket it sends by."""
+        lanes = self.lab.open_lanes()
+        first = LaneKey(*next(reachable_pairs(self.fabric, self.epoch)), "first")
+        lanes.open_all([first])
+        lanes.close(first)
+        self.lab.raise_buffers()
+        return lanes
 
     # -- traffic ------------------------------------------------------------------------------------------------------
 
