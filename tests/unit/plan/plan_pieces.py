@@ -65,7 +65,7 @@ def work(*items: Item, spans: Sequence[tuple[float, float, float]] = (), dark: f
     schedule = (EpochChange(at, Epoch(1), dark),) if dark else ()
     built = BuiltFabric(fat_tree(k=2), Epoch(), schedule, dark)
     columns = tuple(np.array([span[place] for span in spans], dtype=float) for place in range(3))
-    return Work(built, items, (columns[0], columns[1], columns[2]), end=1.0)
+    return Work(built, items, (columns[0], columns[1], columns[2]), end=1.0, changes=schedule)
 
 
 def terms(*, beta: float = 20_000.0, charging: bool = True, buckets: int | None = None, **known: float) -> Terms:

@@ -197,5 +197,5 @@ def test_a_plan_reads_as_lines_that_answer_how_long_and_why() -> None:
     assert any(line.startswith("time: hybrid about 33 s (start 8 s, calibration 12 s") for line in lines)
     assert "merged: gradients: 38 layer buckets into 2" in lines
     assert "time: fat-tree about 29 s (start 8 s, calibration 8 s, traffic 13 s)" in lines
-    assert any(line.startswith("time: about 61 s in all; the budget is 120 s") for line in lines)
+    assert any(line.startswith("time: about 61 s in all; the budget is 150 s") for line in lines)
     assert any(line.startswith("nominal: this machine was not measured") for line in lines)
