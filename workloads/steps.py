@@ -51,9 +51,10 @@ class _Progress:
 class StepsOrchestrator:
     """Runs steps when the steps that they wait for are over and their time has come.
 
-    A phase is announced when the first of its steps waits for nothing but its time; its slack is then the least time
-    until a transfer of it can start. If a task fails or is cancelled, what waits for it never starts; steps beside it
-    go on. Raises StepError at construction for steps that cannot be carried out on the cluster.
+    A phase is announced when the first of its steps waits for nothing but its time and computations that run already,
+    so that circuits can change meanwhile; its slack is then the least time until a transfer of it can start. If a task
+    fails or is cancelled, what waits for it never starts; steps beside it go on. Raises StepError at construction for
+    steps that cannot be carried out on the cluster.
     """
 
     def __init__(self, steps: Sequence[Step], cluster: Cluster) -> None:
@@ -89,17 +90,17 @@ class StepsOrchestrator:
         progress = self._progress[name]
         if progress.waits:
             return []
-        actions: list[Action] = []
-        if progress.occurrence not in self._announced:
-            self._announced.add(progress.occurrence)
-            actions.append(self._announcement(progress.occurrence, now))
+        actions = self._announce(progress.occurrence, now)
         if progress.step.at > now:
             return [*actions, SetTimer(name, progress.step.at)]
         return [*actions, *self._begin(progress, now)]
 
     def _begin(self, progress: _Progress, now: float) -> list[Action]:
         progress.began = now
-        return self._run_round(progress)
+        actions = self._run_round(progress)
+        if isinstance(progress.step, ComputationStep):
+            actions += self._announce_followers(progress.step.name, now)
+        return actions
 
     def _run_round(self, progress: _Progress) -> list[Action]:
         """Run the tasks of the next round that wait for nothing."""
@@ -127,6 +128,26 @@ class StepsOrchestrator:
         for follower in followers:
             self._progress[follower].waits.remove(name)
         return [action for follower in followers for action in self._arm_if_free(follower, now)]
+
+    def _announce_followers(self, name: str, now: float) -> list[Action]:
+        """A computation has begun, so its end is known: announce what now waits for nothing else than such ends."""
+        return [
+            action
+            for progress in self._progress.values()
+            if name in progress.waits and all(self._end_known(other) for other in progress.waits)
+            for action in self._announce(progress.occurrence, now)
+        ]
+
+    def _end_known(self, name: str) -> bool:
+        progress = self._progress[name]
+        return isinstance(progress.step, ComputationStep) and progress.began is not None
+
+    def _announce(self, occurrence: int, now: float) -> list[Action]:
+        """The announcement of a phase, once."""
+        if occurrence in self._announced:
+            return []
+        self._announced.add(occurrence)
+        return [self._announcement(occurrence, now)]
 
     def _announcement(self, occurrence: int, now: float) -> Announce:
         demand: Counter[tuple[str, str]] = Counter()

@@ -155,7 +155,27 @@ def test_slack_counts_a_computation_that_runs_already() -> None:
     )
     assert [(when, announce.phase, announce.slack) for when, announce in journal.announced] == [
         (0, "other", 5.0),
-        (1, "sending", 4.0),  # `join` would be over at 3, but `long` only at 5
+        (0, "sending", 5.0),  # `short` runs, so it is certain; `join` will be over at 3, but `long` only at 5
+    ]
+
+
+def test_a_phase_is_announced_as_soon_as_only_computations_keep_it_from_starting() -> None:
+    journal = Journal(
+        [
+            all_reduce("grads", phase="training"),
+            ComputationStep(name="optimizer", seconds=3.0, phase="training"),
+            ComputationStep(name="rollout", seconds=2.0, phase="generation", after=()),
+            CollectiveStep(
+                name="sync", kind="broadcast", group=(0, 2), sizes=(50,), phase="sync", after=("optimizer", "rollout")
+            ),
+            all_reduce("again", phase="next"),
+        ]
+    )
+    assert [(when, announce.phase, announce.slack) for when, announce in journal.announced] == [
+        (0, "training", 0.0),
+        (0, "generation", 2.0),
+        (1, "sync", 3.0),  # the gradients are there: the optimizer runs until 4
+        (5, "next", 0.0),
     ]
 
 
