@@ -38,10 +38,13 @@ def _edges(collective: Collective) -> Iterator[tuple[int, int]]:
 
 
 def _feeder(pods: Sequence[Sequence[int]], number: int) -> int:
-    """Who sends to the head of a pod. Pods are in level order: those of pod i are 2 i + 1 and 2 i + 2."""
+    """Who sends to the head of a pod. Pods are in level order: those of pod i are 2 i + 1 and 2 i + 2.
+
+    In the first pod they are half of it apart, so that they are not below one switch if it has several.
+    """
     parent, which = divmod(number - 1, 2)
     pod = pods[parent]
-    return pod[which % len(pod)] if parent == 0 else pod[-1 - which % len(pod)]
+    return pod[which * len(pod) // 2] if parent == 0 else pod[-1 - which % len(pod)]
 
 
 def _broadcast(schedule: Schedule, collective: Collective) -> None:
