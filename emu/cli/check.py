@@ -35,10 +35,12 @@ def _fabrics(scenario: Scenario, built: Sequence[BuiltFabric]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), collapse_padding=True)
     table.add_column("fabric", overflow="fold")
     table.add_column("kind", overflow="fold")
-    for name in ("hosts", "NICs", "switches", "OCSs", "cables", "changes"):
+    for name in ("hosts", "NICs", "switches", "OCSs", "cables"):
         table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("circuits", overflow="fold")
     for spec, one in zip(scenario.fabrics, built, strict=True):
         fabric = one.fabric
-        counts = (fabric.hosts, fabric.all_nics, fabric.switches, fabric.ocses, fabric.links, one.schedule)
-        table.add_row(spec.name, spec.kind, *(str(len(things)) for things in counts))
+        counts = (fabric.hosts, fabric.all_nics, fabric.switches, fabric.ocses, fabric.links)
+        policy = one.policy.name if fabric.ocses else ""
+        table.add_row(spec.name, spec.kind, *(str(len(things)) for things in counts), policy)
     return table

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from controllers.decisions import Decision
+from controllers.epochs import EpochChange
 from emu.model.conditions import Conditions
 from emu.model.engine import Outcome, Route, simulate
 from emu.model.maxmin import fill, padded
@@ -29,11 +31,15 @@ class Prediction:
     trace: the rows of that run, as every engine writes them.
     link_bytes: payload bytes by directed link (its transmitting port), of all links, those that carry none included.
     fct: by transfer over the fabric, the seconds that it would take alone, on the path that its last byte took.
+    changes: of circuits, in order.
+    decisions: what was decided about circuits, in order.
     """
 
     trace: Trace
     link_bytes: Mapping[Port, int]
     fct: Mapping[TaskId, float]
+    changes: tuple[EpochChange, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     @property
     def cct(self) -> dict[TaskId, float]:
@@ -52,7 +58,8 @@ def ideal(
     """Predict a run. The orchestrator is used up: it must be a fresh one. Raises what `simulate` raises."""
     conditions = conditions or Conditions()
     outcome = simulate(fabric, orchestrator, cluster, conditions)
-    return Prediction(outcome.trace, outcome.carried, _alone(outcome, conditions))
+    alone = _alone(outcome, conditions)
+    return Prediction(outcome.trace, outcome.carried, alone, outcome.changes, outcome.decisions)
 
 
 def drain_time(paths: list[tuple[int, ...]], sizes: list[float], network: Network) -> float:

@@ -102,7 +102,7 @@ class Situation:
             Estimate(
                 fabric=work.name,
                 start=labs * LAB_START,
-                calibrate=CALIBRATION + EPOCH_CALIBRATION * len(work.built.schedule),
+                calibrate=CALIBRATION + EPOCH_CALIBRATION * (len(work.built.epochs(work.changes)) - 1),
                 traffic=work.busy(smallest) * runs,
             )
             for work in self.works

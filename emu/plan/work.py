@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controllers.epochs import CircuitError, EpochChange
-from emu.model.conditions import Conditions
-from emu.model.engine import simulate
+from emu.model.engine import Outcome, simulate
 from emu.records import CollectiveRecord, FlowRecord, Trace
 from emu.scenario.build import BuiltFabric, cluster_of
 from emu.scenario.schema import Scenario
@@ -67,22 +66,22 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A workload on one fabric. flows: the messages in flight, as (bytes, start, end) in modelled seconds."""
+    """A workload on one fabric.
+
+    flows: the messages in flight, as (bytes, start, end) in modelled seconds.
+    changes: the changes of circuits that begin before the workload is over.
+    """
 
     built: BuiltFabric
     items: tuple[Item, ...]
     flows: tuple[Floats, Floats, Floats]
     end: float
+    changes: tuple[EpochChange, ...] = ()
 
     @property
     def name(self) -> str:
         """The fabric's."""
         return self.built.fabric.name
-
-    @property
-    def changes(self) -> tuple[EpochChange, ...]:
-        """The changes of circuits that begin before the workload is over."""
-        return tuple(change for change in self.built.schedule if change.at < self.end)
 
     def busy(self, smallest: float) -> float:
         """Modelled seconds in which messages of at least `smallest` bytes are in flight or circuits change.
@@ -114,30 +113,31 @@ def work_of(scenario: Scenario, built: BuiltFabric, seed: int, buckets: int) -> 
     Raises InputError where the cluster or the circuits cannot carry it out.
     """
     cluster = cluster_of(built.fabric)
-    trace = _ideal_run(scenario, built, cluster, seed, buckets)
+    outcome = _ideal_run(scenario, built, cluster, seed, buckets)
+    trace = outcome.trace
     flows = [row for row in trace.flows if row.how == "packets"]
     columns = (_column([row.bytes for row in flows]), _column([row.start for row in flows]))
     ends = _column([row.end for row in flows])
     items = _items(scenario, cluster, seed, buckets, trace, flows)
-    return Work(built, items, (*columns, ends), trace.end)
+    return Work(built, items, (*columns, ends), trace.end, outcome.changes)
 
 
-def _ideal_run(scenario: Scenario, built: BuiltFabric, cluster: Cluster, seed: int, buckets: int) -> Trace:
+def _ideal_run(scenario: Scenario, built: BuiltFabric, cluster: Cluster, seed: int, buckets: int) -> Outcome:
     place = next(i for i, spec in enumerate(scenario.fabrics) if spec.name == built.fabric.name)
     efficiency = payload_efficiency(scenario.emulation.mtu)
-    conditions = Conditions(built.epoch, built.schedule, scenario.seed, efficiency)
+    conditions = built.conditions(scenario.seed, efficiency)
     orchestrator = build_orchestrator(scenario, cluster, seed=seed, buckets=buckets)
     try:
-        trace = simulate(built.fabric, orchestrator, cluster, conditions).trace
+        outcome = simulate(built.fabric, orchestrator, cluster, conditions)
     except CircuitError as error:
         raise scenario.error(("fabrics", place), str(error)) from error
-    for failure in trace.failures:
+    for failure in outcome.trace.failures:
         raise scenario.error(
             ("fabrics", place),
             f"{failure.task} can never end: {failure.reason}",
             hint="lay circuits for it, or let it wait for a change that does",
         )
-    return trace
+    return outcome
 
 
 def _items(

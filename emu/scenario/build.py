@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from controllers import circuits
-from controllers.epochs import CircuitError, Epoch, EpochChange, Matching
+from controllers.epochs import CircuitError, Epoch, EpochChange, Matching, Matchings, OcsCircuit, lit_by
+from controllers.policies.protocol import CircuitPolicy
+from controllers.policies.scheduled import Rotation, Scheduled
+from controllers.policies.static import Static
+from controllers.policies.templates import Templates
 from emu.errors import KeyPath
+from emu.model.conditions import Conditions
+from emu.scenario import circuits_spec
 from emu.scenario.fabric_spec import FabricSpec
 from emu.scenario.fields import nearest
 from emu.scenario.schema import Scenario
@@ -24,14 +30,39 @@ class BuiltFabric:
     """A fabric of a scenario, wired.
 
     epoch: epoch 0, lit before time zero (no matchings without an OCS).
-    schedule: the changes after it, in order; their epochs count from 1.
+    schedule: the changes after it that have instants, in order; their epochs count from 1. A rotation has none here.
     reconfiguration: dark time of a change, in modelled seconds; 0 without an OCS.
+    policy: what decides the circuits after epoch 0.
     """
 
     fabric: Fabric
     epoch: Epoch
     schedule: tuple[EpochChange, ...]
     reconfiguration: float
+    policy: CircuitPolicy = field(default_factory=Static)
+
+    def epochs(self, changes: Iterable[EpochChange] = ()) -> tuple[Epoch, ...]:
+        """Epoch 0 and every other set of circuits that may come, each once.
+
+        changes: those of a rehearsal, for policies that decide by what happens: circuits that they led to come first.
+        The numbers are those under which the circuits are met first, here; a run may count otherwise.
+        """
+        sets: dict[frozenset[OcsCircuit], Matchings] = {self.epoch.lit: self.epoch.matchings}
+        for matchings in (*(change.epoch.matchings for change in changes), *self.policy.known()):
+            sets.setdefault(lit_by(matchings), matchings)
+        others = (Epoch(number, matchings) for number, matchings in enumerate(sets.values()) if number)
+        return (self.epoch, *others)
+
+    def conditions(self, seed: int, efficiency: float, lead: float = 0.0) -> Conditions:
+        """What the model needs to know beside the workload; see `emu.model.conditions.Conditions`."""
+        return Conditions(
+            initial=self.epoch,
+            seed=seed,
+            efficiency=efficiency,
+            policy=self.policy,
+            reconfiguration=self.reconfiguration,
+            lead=lead,
+        )
 
 
 def build_fabrics(scenario: Scenario) -> tuple[BuiltFabric, ...]:
@@ -70,17 +101,57 @@ def _build(scenario: Scenario, place: int) -> BuiltFabric:
     spec, key = scenario.fabrics[place], ("fabrics", place)
     fabric = _wire(scenario, spec, key)
     _check_optics(scenario, spec, fabric, key)
-    dark = spec.reconfiguration or 0.0
     epoch = _epoch(scenario, fabric, 0, spec.circuits, (*key, "circuits"))
-    schedule = tuple(
+    schedule = _schedule(scenario, fabric, spec, key)
+    policy = _policy(scenario, fabric, spec, schedule, key)
+    return BuiltFabric(fabric, epoch, schedule, spec.reconfiguration or 0.0, policy)
+
+
+def _schedule(scenario: Scenario, fabric: Fabric, spec: FabricSpec, key: KeyPath) -> tuple[EpochChange, ...]:
+    """The changes that have instants."""
+    if isinstance(spec.schedule, circuits_spec.Rotation):
+        return ()
+    return tuple(
         EpochChange(
             change.at,
             _epoch(scenario, fabric, number, change.circuits, (*key, "schedule", number - 1, "circuits")),
-            dark,
+            spec.reconfiguration or 0.0,
         )
         for number, change in enumerate(spec.schedule, start=1)
     )
-    return BuiltFabric(fabric, epoch, schedule, dark)
+
+
+def _policy(
+    scenario: Scenario, fabric: Fabric, spec: FabricSpec, schedule: tuple[EpochChange, ...], key: KeyPath
+) -> CircuitPolicy:
+    if isinstance(spec.policy, circuits_spec.TemplatesPolicy):
+        return _templates(scenario, fabric, spec.policy, (*key, "policy", "phases"))
+    if isinstance(rotation := spec.schedule, circuits_spec.Rotation):
+        turns = (
+            _epoch(scenario, fabric, turn, written, (*key, "schedule", "matchings", turn)).matchings
+            for turn, written in enumerate(rotation.matchings)
+        )
+        return Rotation(rotation.period, rotation.start, tuple(turns))
+    return Scheduled(schedule) if schedule else Static()
+
+
+def _templates(scenario: Scenario, fabric: Fabric, spec: circuits_spec.TemplatesPolicy, key: KeyPath) -> CircuitPolicy:
+    known = _phases(scenario)
+    for name in spec.phases:
+        if known and not any(phase == name or phase.startswith(f"{name}.") for phase in known):
+            raise scenario.error((*key, name), f"the workload has no phase {name!r}", hint=nearest(name, known))
+    phases = {
+        name: template if isinstance(template, str) else _epoch(scenario, fabric, 0, template, (*key, name)).matchings
+        for name, template in spec.phases.items()
+    }
+    return Templates(fabric, phases, spec.margin)
+
+
+def _phases(scenario: Scenario) -> tuple[str, ...]:
+    """The phases of a workload that lists them, none for others."""
+    if not isinstance(scenario.workload, Collectives):
+        return ()
+    return tuple(dict.fromkeys(step.phase or step.name for step in scenario.workload.steps))
 
 
 def _wire(scenario: Scenario, spec: FabricSpec, key: KeyPath) -> Fabric:
@@ -106,7 +177,7 @@ def _check_optics(scenario: Scenario, spec: FabricSpec, fabric: Fabric, key: Key
             hint = "write the dark time of a change, e.g. 10ms"
             raise scenario.error((*key, "reconfiguration"), f"is required: the fabric has the OCS {names}", hint=hint)
         return
-    for name in ("reconfiguration", "circuits", "schedule"):
+    for name in ("reconfiguration", "circuits", "schedule", "policy"):
         if getattr(spec, name):
             raise scenario.error((*key, name), f"does not fit: a {spec.kind} fabric has no OCS")
 

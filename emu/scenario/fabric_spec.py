@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Self, Union, get_args, get_origin
@@ -12,6 +13,7 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticCustomError
 
 from emu.errors import KeyPath
+from emu.scenario.circuits_spec import Circuits, Policy, Rotation, Schedule, TemplatesPolicy
 from emu.scenario.fields import (
     Duration,
     Flag,
@@ -30,18 +32,10 @@ from topologies import registry
 from topologies.fabric import FabricError
 from topologies.parameters import Unit
 
+Faults = Mapping[KeyPath, PydanticCustomError]
+
 _MOST = 1_000_000
 """Of any whole number that a builder takes: its loops end."""
-
-Circuits = dict[str, tuple[str, ...]]
-"""By OCS: pairs as `controllers.circuits.resolve` reads them, `t0-t1` for instance."""
-
-
-class Change(Strict):
-    """From `at` on (modelled time) the fabric moves to these circuits; an OCS that is not named goes dark."""
-
-    at: Duration
-    circuits: Circuits
 
 
 class FabricSpec(Strict):
@@ -51,14 +45,16 @@ class FabricSpec(Strict):
     kind: the name of its builder.
     reconfiguration: how long an OCS is dark while it moves to other circuits.
     circuits: those of epoch 0, lit before time zero.
-    schedule: when other circuits follow, in order of time.
+    schedule: when other circuits follow, in order of time, or which follow each other periodically.
+    policy: who decides circuits; default: the schedule if there is one, else they stay.
     """
 
     kind: str
     name: Name = ""
     reconfiguration: PositiveDuration | None = None
     circuits: Circuits = Field(default_factory=dict)
-    schedule: tuple[Change, ...] = Field(default=(), max_length=10_000)
+    schedule: Schedule = ()
+    policy: Policy = None
 
     @model_validator(mode="before")
     @classmethod
@@ -66,13 +62,8 @@ class FabricSpec(Strict):
         return {"name": data.get("kind"), **data} if isinstance(data, dict) else data
 
     @model_validator(mode="after")
-    def _check_schedule(self) -> Self:
-        if self.schedule and self.reconfiguration is None:
-            refuse_at({("reconfiguration",): fault("is required where there is a schedule", "write e.g. 10ms")})
-        faults: dict[KeyPath, PydanticCustomError] = {}
-        for place, (before, change) in enumerate(zip(self.schedule, self.schedule[1:], strict=False), start=1):
-            if problem := _too_soon(before.at, change.at, self.reconfiguration or 0.0):
-                faults[("schedule", place, "at")] = fault(problem)
+    def _check_circuits(self) -> Self:
+        faults = _needs(self) or _clashes(self) or _wrong_times(self)
         if faults:
             refuse_at(faults)
         return self
@@ -81,6 +72,38 @@ class FabricSpec(Strict):
     def parameters(self) -> dict[str, Any]:
         """The builder's parameters, defaults filled in."""
         return {key: getattr(self, key) for key in type(self).model_fields if key not in FabricSpec.model_fields}
+
+
+def _needs(spec: FabricSpec) -> Faults:
+    """What circuits that change cannot do without."""
+    if spec.reconfiguration is None and (spec.schedule or isinstance(spec.policy, TemplatesPolicy)):
+        what = "there is a schedule" if spec.schedule else "a policy changes circuits"
+        return {("reconfiguration",): fault(f"is required where {what}", "write e.g. 10ms")}
+    if spec.policy == "scheduled" and not spec.schedule:
+        return {("schedule",): fault("is required where the policy is scheduled", "write [{at: 1s, circuits: ...}]")}
+    return {}
+
+
+def _clashes(spec: FabricSpec) -> Faults:
+    """A schedule that its policy would never look at."""
+    if not spec.schedule or spec.policy in (None, "scheduled"):
+        return {}
+    kind = spec.policy if isinstance(spec.policy, str) else spec.policy.kind if spec.policy else ""
+    return {("schedule",): fault(f"is not followed where the policy is {kind}", "leave one of them out")}
+
+
+def _wrong_times(spec: FabricSpec) -> Faults:
+    dark = spec.reconfiguration or 0.0
+    if isinstance(spec.schedule, Rotation):
+        if spec.schedule.period > dark * (1 + 1e-9):
+            return {}
+        problem = f"{format_duration(spec.schedule.period)} is not longer than a reconfiguration"
+        return {("schedule", "period"): fault(f"{problem}, which takes {format_duration(dark)}")}
+    faults: dict[KeyPath, PydanticCustomError] = {}
+    for place, (before, change) in enumerate(itertools.pairwise(spec.schedule), start=1):
+        if problem := _too_soon(before.at, change.at, dark):
+            faults["schedule", place, "at"] = fault(problem)
+    return faults
 
 
 def _too_soon(before: float, at: float, reconfiguration: float) -> str:

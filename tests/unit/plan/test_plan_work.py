@@ -64,8 +64,10 @@ def test_overlapping_flows_and_changes_count_once() -> None:
 
 
 def test_changes_after_the_workload_count_for_nothing() -> None:
-    assert work(dark=0.1, at=2.0).changes == ()
-    assert work(dark=0.1, at=2.0).busy(0) == 0
+    late = {**HYBRID, "schedule": [{**HYBRID["schedule"][0], "at": "9s"}]}
+    found = first(scenario({"name": "ring", "collective": "all-reduce", "size": "64MiB"}, fabrics=[late]))
+    assert found.changes == ()
+    assert found.busy(0) == pytest.approx(found.items[0].seconds)
 
 
 def test_a_flow_list_is_judged_by_the_flows_that_carry_its_bytes() -> None:
