@@ -222,7 +222,7 @@ def test_check_prints_fabrics_scale_and_wall_time(folder: Path, capsys: pytest.C
     path.write_text(SCENARIO)
     assert run_command(["check", str(path)]) == 0
     out = capsys.readouterr().out
-    assert re.search(r"optical +hybrid +16 +16 +4 +1 +24 +1", out)
+    assert re.search(r"optical +hybrid +16 +16 +4 +1 +24 +scheduled", out)
     assert "sigma 100" in out
     assert re.search(r"time: about .* in all; the budget is 120 s", out)
 
