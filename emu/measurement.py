@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from controllers.decisions import Decision
 from emu.records import Trace
 
 
@@ -108,7 +109,7 @@ class Health:
 
 @dataclass(slots=True)
 class Repeat:
-    """One run of the workload in the lab."""
+    """One run of the workload in the lab. decisions: what was decided about circuits, in order."""
 
     seed: int
     trace: Trace
@@ -118,6 +119,7 @@ class Repeat:
     wall: float
     jumped: float = 0.0
     jumps: int = 0
+    decisions: list[Decision] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from emu.errors import EmuError
 from emu.lab.job import CAPACITY, MEASUREMENT, Job, read_capacity
 from emu.lab.rooms import HostRoom, Room
 from emu.measurement import Capacity, Measurement
-from emu.model.conditions import Conditions
 from emu.model.ideal import Prediction, ideal
 from emu.outcome import FabricOutcome, Outcome
+from emu.packet.engine import DECISION_LEAD
 from emu.plan import Plan, describe, plan
 from emu.progress import Listener, Progress, silent
 from emu.results import create_directory, write_run
@@ -54,15 +54,13 @@ def run(
     return _Run(scenario, built, directory, tuple(str(plugin.resolve()) for plugin in plugins), listener, room).go()
 
 
-def predict(scenario: Scenario, built: BuiltFabric, *, seed: int, buckets: int | None) -> Prediction:
-    """The ideal run of a scenario's workload on one of its fabrics."""
+def predict(scenario: Scenario, built: BuiltFabric, *, seed: int, buckets: int | None, lead: float = 0.0) -> Prediction:
+    """The ideal run of a scenario's workload on one of its fabrics.
+
+    lead: modelled seconds from a decision on circuits to the dark time for it, see `emu.packet.engine.DECISION_LEAD`.
+    """
     cluster = cluster_of(built.fabric)
-    conditions = Conditions(
-        initial=built.epoch,
-        changes=built.schedule,
-        seed=scenario.seed,
-        efficiency=payload_efficiency(scenario.emulation.mtu),
-    )
+    conditions = built.conditions(scenario.seed, payload_efficiency(scenario.emulation.mtu), lead)
     return ideal(built.fabric, build_orchestrator(scenario, cluster, seed=seed, buckets=buckets), cluster, conditions)
 
 
@@ -180,7 +178,13 @@ class _Run:
         for built in self.built:
             measurement = measured.get(built.fabric.name)
             if measurement is not None:
-                prediction = predict(self.scenario, built, seed=self.scenario.seed, buckets=chosen.buckets)
+                prediction = predict(
+                    self.scenario,
+                    built,
+                    seed=self.scenario.seed,
+                    buckets=chosen.buckets,
+                    lead=DECISION_LEAD / chosen.scale.tdf,
+                )
                 outcomes.append(FabricOutcome(built, prediction, measurement, judge(measurement, prediction)))
         return Outcome(
             directory=self.directory,

@@ -32,17 +32,17 @@ def gate(
         return Plan(wanted, reason=f"{what}: takes no circuit away")
     takes = view.lead + view.reconfiguration + margin
     busy = max(8 * view.in_flight.get(at, 0) / circuit_rate(fabric, at.ocs, at.circuit) for at in gone)
-    window = slack - busy
-    if window < takes:
-        return Keep(
-            f"{what}: {_lines(len(gone))} to be torn down, idle for {_ms(window)}, and a change takes {_ms(takes)}"
-        )
-    reason = f"{what}: {_lines(len(gone))} to be torn down, idle for {_ms(window)} of which a change takes {_ms(takes)}"
+    facts = (
+        f"{what}: {_directions(len(gone))} to be torn down: slack {_ms(slack)}, less {_ms(busy)} of bytes in flight on "
+        f"them, against {_ms(takes)} that a change takes"
+    )
+    if slack - busy < takes:
+        return Keep(facts)
     begin = now + busy
-    return Plan(wanted, begin, reason, deadline=max(begin, now + slack - takes))
+    return Plan(wanted, begin, facts, deadline=max(begin, now + slack - takes))
 
 
-def _lines(count: int) -> str:
+def _directions(count: int) -> str:
     """Circuits as people count them: a duplex one is two."""
     return f"{count} circuit direction{'' if count == 1 else 's'}"
 

@@ -1,17 +1,23 @@
-"""The lab's controller, and the circuit schedule that it is handed."""
+"""The lab's controller, and the changes of circuits that it is handed."""
 
 from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from controllers.channel import Aborted, Committed, ControllerError, Fault, Prepare, Prepared, Refused, SwitchLost
 from controllers.checks import TableError, verify
 from controllers.client import Answered, ControllerClient
-from controllers.epochs import Epoch, EpochChange
+from controllers.decisions import Decision
+from controllers.epochs import Epoch, EpochChange, OcsCircuit
+from controllers.keeper import Keeper
+from controllers.loads import Load
+from controllers.policies.protocol import CircuitPolicy
+from controllers.policies.scheduled import Scheduled
 from controllers.process import ControllerProcess
 from controllers.routes import routes
 from controllers.tables import Tables
@@ -20,13 +26,17 @@ from emu.lab.errors import LabError
 from emu.lab.network import CONTROLLER, datapath_id
 from emu.measurement import CircuitChange
 from emu.packet.clock import ModelClock
+from emu.packet.engine import DECISION_LEAD
 from emu.packet.loop import Loop
 from topologies.fabric import Fabric, Kind
-from workloads.protocol import EpochAborted, EpochCommitted, Event
+from workloads.protocol import Announce, Event
 
 _TIMEOUT = 15.0
 LEAD = 0.2
 """Wall seconds before its instant at which a change is handed over: filling its bundles takes a few milliseconds."""
+_PASSING = 1.0
+"""Wall seconds that laying circuits while nothing is in flight may take, or it is not worth while."""
+_TABLES_KEPT = 64
 
 
 @contextmanager
@@ -46,6 +56,8 @@ class Control:
         self.dpids = {node.name: datapath_id(fabric, node.name) for node in fabric.nodes if node.kind is not Kind.HOST}
         self._process = ControllerProcess(directory / "controller.sock", listen=":".join(map(str, CONTROLLER)))
         self._client: ControllerClient | None = None
+        self._numbers = count(1)
+        self._tables: dict[frozenset[OcsCircuit], Tables] = {}
 
     def start(self) -> str:
         """Start the process; returns the name and version of its OpenFlow library."""
@@ -66,7 +78,17 @@ class Control:
             self.client.wait_connected(self.dpids.values(), _TIMEOUT)
 
     def tables(self, epoch: Epoch) -> Tables:
-        """The tables of an epoch, checked: loops and black holes are refused before anything is installed."""
+        """The tables of an epoch, checked: loops and black holes are refused before anything is installed.
+
+        Those of circuits that were met before are kept: a change must not hold traffic up.
+        """
+        if epoch.lit not in self._tables:
+            if len(self._tables) >= _TABLES_KEPT:
+                self._tables.clear()
+            self._tables[epoch.lit] = self._checked(epoch)
+        return self._tables[epoch.lit]
+
+    def _checked(self, epoch: Epoch) -> Tables:
         tables = routes(self.fabric, epoch, self.seed)
         try:
             verify(self.fabric, epoch, tables)
@@ -79,6 +101,10 @@ class Control:
         tables = {self.dpids[switch]: table for switch, table in self.tables(epoch).items()}
         with _as_lab_error("install"):
             return self.client.install(tables, _TIMEOUT).rules
+
+    def name_of(self, change: EpochChange) -> str:
+        """A name for one change that no other has: repeats in one lab go through the same epochs again."""
+        return f"{change.epoch.number}#{next(self._numbers)}"
 
     def foreign_rules(self) -> list[tuple[str, str]]:
         """Switches that no longer hold exactly what was installed and committed, with what differs."""
@@ -101,43 +127,85 @@ class Control:
         self._process.stop()
 
 
-class ScheduledCircuits:
-    """Hands a schedule of circuit changes to the controller, one at a time, as modelled time reaches them."""
+class LabCircuits:
+    """Has circuits changed as a policy decides: hands each change to the controller and hears how it went."""
 
-    def __init__(self, control: Control, initial: Epoch, schedule: Sequence[EpochChange], loop: Loop) -> None:
-        """`initial` must be installed already."""
+    def __init__(
+        self, control: Control, initial: Epoch, policy: CircuitPolicy, reconfiguration: float, loop: Loop
+    ) -> None:
+        """`initial` must be installed already; nothing is decided before `use`."""
         self.changes: list[CircuitChange] = []
-        self._control, self._epoch, self._left = control, initial, list(schedule)
+        self._control, self._loop = control, loop
+        self._initial, self._policy, self._reconfiguration = initial, policy, reconfiguration
+        self._installed = initial
         self._pending: EpochChange | None = None
-        self._clock = ModelClock(1.0)
-        self._events: list[tuple[Event, float]] = []
-        self._loop = loop
+        self.use(ModelClock(1.0))
         loop.watch(control.client.fileno(), select.EPOLLIN, lambda _: self.poll())
 
-    def next_handover(self) -> float | None:
-        """When the next change must be handed over, in modelled seconds."""
-        if self._pending is not None or not self._left:
-            return None
-        return max(0.0, self._left[0].at - LEAD / self._clock.tdf)
-
-    def use(self, clock: ModelClock) -> None:
-        """The clock by which the schedule's times are meant."""
+    def use(self, clock: ModelClock, loads: Callable[[], Iterable[Load]] = lambda: ()) -> None:
+        """Time zero of a run: `clock` is what times are meant by, `loads` what still has to cross the fabric."""
         self._clock = clock
+        self._keeper = Keeper(
+            self._control.fabric,
+            self._policy,
+            self._initial,
+            self._reconfiguration,
+            seed=self._control.seed,
+            ahead=LEAD / clock.tdf,
+            lead=DECISION_LEAD / clock.tdf,
+            loads=loads,
+        )
+        self._keeper.start()
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was decided so far, in order."""
+        return self._keeper.decisions
+
+    @property
+    def ended(self) -> int:
+        """How many changes are over."""
+        return len(self.changes)
+
+    @property
+    def patience(self) -> int:
+        """So many changes show every set of circuits that the policy knows."""
+        return len(self._policy.known()) + 2
+
+    def announce(self, announced: Announce, now: float) -> None:
+        """The workload announced a phase."""
+        self._keeper.announce(announced.phase, announced.demand, announced.slack, now)
+
+    def next_handover(self) -> float | None:
+        """When a change must be handed over or looked at again, in modelled seconds."""
+        return self._keeper.next_at
 
     def hand_over(self, clock: ModelClock) -> None:
-        """Give the next change to the controller, with its absolute instant."""
+        """Give the change that is due, if there is one, to the controller, with its absolute instant."""
         self._clock = clock
-        change = self._pending = self._left.pop(0)
+        change = self._keeper.due(clock.now())
+        if change is not None:
+            self._submit(change, round(clock.wall(change.at) * 1e9))
+
+    def pass_over(self, until: float) -> bool:
+        """Nothing will be in flight until `until`: lay the circuits of then at once if they would change repeatedly."""
+        now = self._clock.now()
+        change = self._keeper.pass_over(now, until - _PASSING / self._clock.tdf)
+        if change is not None:
+            self._submit(change, None)
+        return change is not None
+
+    def _submit(self, change: EpochChange, at_ns: int | None) -> None:
+        self._pending = change
         step = transition(
-            self._control.tables(self._epoch),
+            self._control.tables(self._installed),
             self._control.tables(change.epoch),
             frozenset(node.name for node in self._control.fabric.ocses),
             self._control.dpids,
         )
-        at, dark = clock.wall(change.at), change.reconfiguration * clock.tdf
-        request = Prepare(str(change.epoch.number), step.dark, step.light, round(at * 1e9), round(dark * 1e9))
+        dark = round(change.reconfiguration * self._clock.tdf * 1e9)
         with _as_lab_error("circuits"):
-            self._control.client.submit(request)
+            self._control.client.submit(Prepare(self._control.name_of(change), step.dark, step.light, at_ns, dark))
 
     @property
     def busy(self) -> bool:
@@ -146,8 +214,7 @@ class ScheduledCircuits:
 
     def take_events(self) -> list[tuple[Event, float]]:
         """What the orchestrator should hear since the last call."""
-        out, self._events = self._events, []
-        return out
+        return self._keeper.take_events()
 
     def poll(self) -> None:
         """Hear what the controller says. Raises LabError if a switch or the controller is gone."""
@@ -183,8 +250,8 @@ class ScheduledCircuits:
                 late_wall=done.dark.lateness,
             )
         )
-        self._epoch = change.epoch
-        self._events.append((EpochCommitted(change.epoch.number), self._clock.now()))
+        self._installed = change.epoch
+        self._keeper.committed(self._clock.now())
 
     def _abort(self, reason: str, committed: bool) -> None:
         change = self._end()
@@ -193,8 +260,8 @@ class ScheduledCircuits:
             CircuitChange(change.epoch.number, change.at, change.reconfiguration, now, now, 0.0, f"aborted: {reason}")
         )
         if committed:
-            self._epoch = change.epoch
-        self._events.append((EpochAborted(change.epoch.number, reason), now))
+            self._installed = change.epoch
+        self._keeper.aborted(reason, now, holds=committed)
 
     def _end(self) -> EpochChange:
         change, self._pending = self._pending, None
@@ -204,3 +271,11 @@ class ScheduledCircuits:
 
     def _modelled(self, instant_ns: int) -> float:
         return self._clock.now() - (time.monotonic() - instant_ns / 1e9) / self._clock.tdf
+
+
+class ScheduledCircuits(LabCircuits):
+    """Changes at instants that are known beforehand."""
+
+    def __init__(self, control: Control, initial: Epoch, schedule: Sequence[EpochChange], loop: Loop) -> None:
+        """`initial` must be installed already."""
+        super().__init__(control, initial, Scheduled(tuple(schedule)), 0.0, loop)

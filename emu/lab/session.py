@@ -11,7 +11,7 @@ from controllers.epochs import Epoch
 from controllers.paths import LitGraph
 from emu.lab import system
 from emu.lab.calibrate import LinkCalibrator, Rates, farthest_permutation
-from emu.lab.control import ScheduledCircuits
+from emu.lab.control import LabCircuits
 from emu.lab.counters import emulated_rates
 from emu.lab.crosscheck import cross_check
 from emu.lab.inspection import inspect, slow_links
@@ -23,7 +23,7 @@ from emu.lab.stepcost import step_cost
 from emu.measurement import Capacity, Health, LabFacts, LinkCounters, Measurement, Repeat
 from emu.model.conditions import Conditions
 from emu.model.ideal import Prediction
-from emu.packet.engine import Charging, PacketEngine, Scale
+from emu.packet.engine import DECISION_LEAD, Charging, PacketEngine, Scale
 from emu.packet.lanes import LaneKey, Lanes
 from emu.plan.rates import own_rate
 from emu.progress import Progress
@@ -119,12 +119,8 @@ class Session:
         return self._rehearsals[seed]
 
     def _conditions(self) -> Conditions:
-        return Conditions(
-            initial=self.built.epoch,
-            changes=self.built.schedule,
-            seed=self._scenario.seed,
-            efficiency=self._efficiency,
-        )
+        lead = DECISION_LEAD / self._scale.tdf
+        return self.built.conditions(self._scenario.seed, self._efficiency, lead)
 
     def _prepare(self, lanes: Lanes) -> None:
         """In each epoch: open the connections that it makes possible and calibrate the links that it lights."""
@@ -132,8 +128,9 @@ class Session:
         rates = Rates(lab.loop, lanes)
         declared = emulated_rates(self.fabric, self._scale.beta)
         self._calibrator = LinkCalibrator(self.fabric, rates, declared, self._efficiency)
-        wanted = {key for seed in set(self._job.seeds) for key in self._rehearse(seed).lanes}
-        epochs = [self.built.epoch, *(change.epoch for change in self.built.schedule)]
+        rehearsals = [self._rehearse(seed) for seed in sorted(set(self._job.seeds))]
+        wanted = {key for rehearsal in rehearsals for key in rehearsal.lanes}
+        epochs = self.built.epochs(change for one in rehearsals for change in one.prediction.changes)
         for epoch in epochs:
             if epoch is not self.built.epoch:
                 lab.control.install(epoch)
@@ -169,10 +166,11 @@ class Session:
 
     def _repeat(self, lanes: Lanes, seed: int) -> None:
         lab, prediction = self.lab, self._rehearse(seed).prediction
-        if self.built.schedule and self.measurement.repeats:
+        if self.fabric.ocses and self.measurement.repeats:
             lab.control.install(self.built.epoch)
         orchestrator = build_orchestrator(self._scenario, self._cluster, seed=seed, buckets=self._job.buckets)
-        circuits = ScheduledCircuits(lab.control, self.built.epoch, self.built.schedule, lab.loop)
+        built = self.built
+        circuits = LabCircuits(lab.control, built.epoch, built.policy, built.reconfiguration, lab.loop)
         emulation = self._scenario.emulation
         total = max(1, len(prediction.trace.flows))
         engine = PacketEngine(
@@ -186,7 +184,6 @@ class Session:
             circuits,
             lambda now: self._pulse(engine, total, now),
         )
-        circuits.use(engine.clock)
         before = Snapshot.take(self.lab)
         began = time.monotonic()
         try:
@@ -206,7 +203,7 @@ class Session:
         self,
         seed: int,
         engine: PacketEngine,
-        circuits: ScheduledCircuits,
+        circuits: LabCircuits,
         prediction: Prediction,
         before: Snapshot,
         wall: float,
@@ -230,6 +227,7 @@ class Session:
             trace=engine.dispatcher.trace,
             links=[self._link(port, before, after, prediction) for port in after.ports],
             changes=circuits.changes,
+            decisions=circuits.decisions,
             health=health,
             wall=wall,
             jumped=sum(jump.end - jump.start for jump in jumps),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from controllers.loads import Load
 from emu.lab.lab import Lab
 from emu.lab.rehearsal import rehearse
 from emu.measurement import CircuitChange
@@ -14,7 +15,7 @@ from emu.packet.engine import Charging, PacketEngine, Scale
 from emu.packet.lanes import Lanes
 from emu.scenario.build import cluster_of
 from workloads.collectives import critical_steps
-from workloads.protocol import Action, Collective, Event, Run, Start
+from workloads.protocol import Action, Announce, Collective, Event, Run, Start
 
 _MESSAGE_MTU, _MOST_RANKS, _ROUNDS = 8, 16, 4
 
@@ -33,7 +34,18 @@ class NoCircuits:
     """A circuit schedule without a change."""
 
     busy = False
+    ended = patience = 0
     changes: tuple[CircuitChange, ...] = ()
+
+    def use(self, clock: ModelClock, loads: Callable[[], Iterable[Load]]) -> None:
+        """Nothing will be asked."""
+
+    def announce(self, announced: Announce, now: float) -> None:
+        """Nobody listens."""
+
+    def pass_over(self, until: float) -> bool:
+        """Nothing to pass over."""
+        return False
 
     def next_handover(self) -> float | None:
         """Never."""

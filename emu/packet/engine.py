@@ -14,15 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from controllers.loads import Load
 from emu.dispatch import Dispatcher
 from emu.packet.clock import ModelClock
 from emu.packet.lanes import Lane, LaneKey, Lanes, Part
 from emu.packet.loop import Loop
 from emu.records import FlowRecord
-from emu.stripes import Stripe, stripes
+from emu.stripes import Stripe, loads, stripes
 from topologies.fabric import Fabric
 from workloads.cluster import Cluster
-from workloads.protocol import Event, Orchestrator, TaskId, Transfer
+from workloads.protocol import Announce, Event, Orchestrator, TaskId, Transfer
 
 _DRAIN_POLL, _DRAIN_LIMIT = 0.001, 2.0
 _PULSE = 0.25
@@ -30,20 +31,47 @@ STALL_LIMIT = 10.0
 """Wall seconds without a byte, nothing scheduled that could help, after which what is in flight has failed."""
 
 
+DECISION_LEAD = 0.05
+"""Wall seconds from a decision to the dark time for it: short, for traffic may wait for it. The
+controller must be ready by then, or the change is late and found to be."""
+
+
 class Circuits(Protocol):
-    """Whoever keeps the circuit schedule. Instants are modelled seconds."""
+    """Whoever has circuits changed. Instants are modelled seconds."""
+
+    def use(self, clock: ModelClock, loads: Callable[[], Iterable[Load]]) -> None:
+        """Time zero is now on this clock; `loads` says what still has to cross the fabric."""
+        ...
+
+    def announce(self, announced: Announce, now: float) -> None:
+        """Hear what the workload says of a phase that comes."""
+        ...
 
     def next_handover(self) -> float | None:
-        """When the next change must be handed to the controller, or None if none is left."""
+        """When `hand_over` must be called next, None if nothing is planned or a change is under way."""
         ...
 
     def hand_over(self, clock: ModelClock) -> None:
-        """Hand it over now."""
+        """Hand the change that is due to the controller; there may be none after all."""
+        ...
+
+    def pass_over(self, until: float) -> bool:
+        """Nothing will be in flight until then: lay only the last circuits of several. False if time may jump on."""
         ...
 
     @property
     def busy(self) -> bool:
         """A change was handed over and is not committed yet: modelled time must not jump."""
+        ...
+
+    @property
+    def ended(self) -> int:
+        """How many changes are over."""
+        ...
+
+    @property
+    def patience(self) -> int:
+        """After so many changes without a byte moved, further ones will not help either."""
         ...
 
     def take_events(self) -> list[tuple[Event, float]]:
@@ -113,12 +141,14 @@ class PacketEngine:
         self._charged: list[tuple[float, Transfer, float]] = []
         self._pulse = pulse
         self._progress = (0, time.monotonic())
+        self._changes_seen = 0
         self._next_pulse = 0.0
 
     def run(self) -> None:
         """Run to the end of the workload; the rows are in `dispatcher.trace`, complete or not if interrupted."""
         with _quiet_memory():
             self.clock.start()
+            self._circuits.use(self.clock, lambda: loads(self._fabric, self.dispatcher.outstanding()))
             self._loop.monitor(True)
             try:
                 self.dispatcher.start()
@@ -137,31 +167,45 @@ class PacketEngine:
 
     def _step(self) -> None:
         handover = None if self.dispatcher.finished else self._circuits.next_handover()
-        upcoming = [t for t in (self.dispatcher.next_wake, handover, self._next_charge()) if t is not None]
-        target = min(upcoming, default=None)
+        waking = _earliest(self.dispatcher.next_wake, self._next_charge())
+        target = _earliest(waking, handover)
         if target is not None and target > self.clock.now() and self._idle():
-            self.clock.jump(target)
+            self._jump(waking, target)
         limit = time.monotonic() + _PULSE
         self._loop.turn(limit if target is None else min(limit, self.clock.wall(target)))
         self._advance(handover)
-        self._watch(target)
+        self._watch(waking, handover)
+
+    def _jump(self, waking: float | None, target: float) -> None:
+        """Go on to `target`; but circuits that would change several times before anyone wakes are laid once, now."""
+        if waking is None or target == waking or not self._circuits.pass_over(waking):
+            self.clock.jump(target)
 
     def _advance(self, handover: float | None) -> None:
         now = self.clock.now()
         if handover is not None and handover <= now and not self._circuits.busy:
             self._circuits.hand_over(self.clock)
-        for event, at in self._circuits.take_events():
-            self.dispatcher.tell(event, at)
+        self._hear()
         self._end_charges(now)
         self.dispatcher.wake(now)
 
-    def _watch(self, target: float | None) -> None:
+    def _hear(self) -> bool:
+        """Pass on what the workload announces, and what the circuits did; returns whether they did anything."""
+        for announced in self.dispatcher.announced():
+            self._circuits.announce(announced, self.clock.now())
+        events = self._circuits.take_events()
+        for event, at in events:
+            self.dispatcher.tell(event, at)
+        return bool(events)
+
+    def _watch(self, waking: float | None, handover: float | None) -> None:
         """Let the lab's keeper look, and give up on transfers that stand still with nothing to come."""
         wall = time.monotonic()
         read, since = self._progress
-        moved = self._lanes.bytes_read != read or not self._flights
-        if moved or target is not None or self._circuits.busy:
-            self._progress = (self._lanes.bytes_read, wall)
+        if self._lanes.bytes_read != read or not self._flights:
+            self._progress, self._changes_seen = (self._lanes.bytes_read, wall), self._circuits.ended
+        elif waking is not None or self._circuits_may_help(handover):
+            self._progress = (read, wall)
         elif wall - since > STALL_LIMIT:
             for transfer_id in list(self._flights):
                 flight = self._flights.get(transfer_id)
@@ -171,6 +215,10 @@ class PacketEngine:
         if wall >= self._next_pulse:
             self._next_pulse = wall + _PULSE
             self._pulse(self.clock.now())
+
+    def _circuits_may_help(self, handover: float | None) -> bool:
+        coming = handover is not None or self._circuits.busy
+        return coming and self._circuits.ended - self._changes_seen <= self._circuits.patience
 
     def _idle(self) -> bool:
         """Nothing in flight, nothing under way, and every byte acknowledged (so queues are empty too)."""
@@ -189,8 +237,9 @@ class PacketEngine:
         while True:
             for transfer_id in self.dispatcher.stopped():
                 self._forget(transfer_id)
+            heard = self._hear()
             ready = self.dispatcher.ready(self.clock.now())
-            if not ready:
+            if not (ready or heard):
                 return
             for transfer in ready:
                 self._start(transfer)
@@ -324,6 +373,10 @@ def lane_keys(fabric: Fabric, transfers: Iterable[Transfer]) -> Iterator[LaneKey
         if transfer.connection == "kept" and transfer.src.host != transfer.dst.host:
             for stripe in stripes(fabric, transfer):
                 yield LaneKey(stripe.src, stripe.dst, transfer.channel)
+
+
+def _earliest(*instants: float | None) -> float | None:
+    return min((instant for instant in instants if instant is not None), default=None)
 
 
 @contextmanager

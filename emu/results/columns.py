@@ -184,7 +184,11 @@ EVENTS = Table(
     (
         *_COMMON,
         _seconds("at_s", "when, from time zero"),
-        _text("event", "`dark`, `lit` or `aborted` (circuits), `failure` (a task), `jumps` (over idle time, in all)"),
+        _text(
+            "event",
+            "`dark`, `lit` or `aborted` (circuits), `plan`, `keep` or `skip` (what their policy decided), `failure` "
+            "(a task), `jumps` (over idle time, in all)",
+        ),
         _text("subject", "the epoch or task that is meant"),
         _text("detail", "more about it"),
     ),

@@ -178,7 +178,7 @@ def _link(run: _Run, link: LinkCounters) -> dict[str, Any]:
 
 
 def _events(run: _Run) -> Iterator[dict[str, Any]]:
-    found = [*_circuit_events(run.repeat), *_failures(run.repeat)]
+    found = [*_circuit_events(run.repeat), *_decisions(run.repeat), *_failures(run.repeat)]
     yield from sorted(found, key=lambda row: float(row["at_s"]))
     if run.repeat.jumps:
         detail = f"{run.repeat.jumps} jumps over {run.repeat.jumped:.12g} s of idle time"
@@ -192,6 +192,17 @@ def _circuit_events(repeat: Repeat) -> Iterator[dict[str, Any]]:
             yield _event(change.lit_at, "lit", f"epoch {change.epoch}", "the new circuits carry traffic")
         else:
             yield _event(change.asked_at, "aborted", f"epoch {change.epoch}", change.outcome)
+
+
+def _decisions(repeat: Repeat) -> Iterator[dict[str, Any]]:
+    """What the policy decided; how changes went that were begun is told with them."""
+    begun = {change.epoch for change in repeat.changes}
+    for decision in repeat.decisions:
+        if decision.outcome == "commit" or (decision.outcome == "abort" and decision.epoch in begun):
+            continue
+        event = "aborted" if decision.outcome == "abort" else decision.outcome
+        slack = "" if decision.slack is None else f", slack {decision.slack:.6g} s"
+        yield _event(decision.at, event, f"epoch {decision.epoch}", f"{decision.event}{slack}: {decision.reason}")
 
 
 def _failures(repeat: Repeat) -> Iterator[dict[str, Any]]:
