@@ -103,9 +103,13 @@ class Bench:
         """Epoch 0's tables."""
         self.lab.control.install(self.epoch)
 
+    def listen(self) -> Lanes:
+        """Be ready for connections; a first one makes Open vSwitch open the socket that it sends by."""
+        return self.lanes
+
     @cached_property
     def lanes(self) -> Lanes:
-        """The lab's connections, from the first use on. A first one makes Open vSwitch open the socket it sends by."""
+        """The lab's connections; see `listen`, which the first use does."""
         lanes = self.lab.open_lanes()
         first = LaneKey(*next(reachable_pairs(self.fabric, self.epoch)), "first")
         lanes.open_all([first])

@@ -16,7 +16,7 @@ from topologies.fabric import Port
 pytestmark = pytest.mark.lab
 
 RATE = 10_000_000
-TREE = {"kind": "fat-tree", "k": 4, "rate": f"{RATE}bps"}
+TREE = {"kind": "fat-tree", "k": 4, "hosts": 12, "rate": f"{RATE}bps"}
 
 
 def slow_down(bench: Bench, port: Port) -> None:

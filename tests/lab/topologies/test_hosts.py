@@ -121,16 +121,16 @@ def test_what_tcp_sends_is_what_the_wire_carries(bench: Bench) -> None:
     assert sizes.count(MTU + ETHERNET_HEADER) >= 10  # the tap's buffer does not hold them all
 
 
-@on_bench(kind="fat-tree", k=4, rate="20Mbps")
+@on_bench(kind="fat-tree", k=4, hosts=8, rate="20Mbps")
 def test_a_full_packet_passes_whole_and_no_larger_one(bench: Bench) -> None:
     """9000 bytes with DF set cross all six links in one frame; one byte more is refused at the host."""
-    sender, receiver = datagrams(bench, nic(0), nic(15))
+    sender, receiver = datagrams(bench, nic(0), nic(7))
     before = bench.sent()
     sender.send(bytes(MTU - IP_UDP_HEADERS))
     assert len(receiver.recv(1 << 16)) == MTU - IP_UDP_HEADERS
     time.sleep(0.1)
     after = bench.sent()
-    assert [after[port] - before[port] for port in bench.path(nic(0), nic(15))] == [1] * 6
+    assert [after[port] - before[port] for port in bench.path(nic(0), nic(7))] == [1] * 6
     with pytest.raises(OSError) as refused:  # noqa: PT011 - its number is looked at
         sender.send(bytes(MTU - IP_UDP_HEADERS + 1))
     assert refused.value.errno == errno.EMSGSIZE

@@ -59,6 +59,14 @@ def queues(bench: Bench, port: Port) -> list[str]:
         return [line.split()[1] for line in run("tc", "qdisc", "show", "dev", port.interface).splitlines()]
 
 
+def only_electrical_transmitters_have_queues(bench: Bench) -> None:
+    """A queue behind a circuit would go on shining while it is dark: ToR uplinks have one, OCS ports do not."""
+    for tor in range(6):
+        assert queues(bench, Port(f"t{tor}", UPLINK)) == ["htb", "bfifo"]
+        assert queues(bench, nic(tor)) == ["htb", "bfifo"]
+        assert queues(bench, Port("o0", tor + 1)) == ["noqueue"]
+
+
 def rewire(bench: Bench) -> ScheduledCircuits:
     """Let the fabric's schedule happen."""
     circuits = ScheduledCircuits(bench.lab.control, bench.epoch, bench.built.schedule, bench.lab.loop)
@@ -78,6 +86,7 @@ def rewire(bench: Bench) -> ScheduledCircuits:
 @on_bench(**ISLANDS)
 def test_circuits_decide_who_is_reached(bench: Bench) -> None:
     """Without a circuit packets end at the ToR. The scheduled change takes some hosts away and brings others."""
+    only_electrical_transmitters_have_queues(bench)
     capture, probes, before = Capture(bench, nic(2)), Probes(bench, nic(0), nic(2)), bench.sent()
     for _ in range(20):
         probes.send()
@@ -99,15 +108,6 @@ def test_circuits_decide_who_is_reached(bench: Bench) -> None:
     assert not connects(bench, nic(0), nic(1))
     assert connects(bench, nic(4), nic(5))
     assert bench.lab.control.foreign_rules() == []
-
-
-@on_bench(**ISLANDS)
-def test_only_electrical_transmitters_have_queues(bench: Bench) -> None:
-    """A queue behind a circuit would go on shining while it is dark: ToR uplinks have one, OCS ports do not."""
-    for tor in range(6):
-        assert queues(bench, Port(f"t{tor}", UPLINK)) == ["htb", "bfifo"]
-        assert queues(bench, nic(tor)) == ["htb", "bfifo"]
-        assert queues(bench, Port("o0", tor + 1)) == ["noqueue"]
 
 
 class Sample(NamedTuple):

@@ -92,7 +92,8 @@ def test_kept_connections_are_kept(bench: Bench) -> None:
 @on_bench(kind="fat-tree", k=4, hosts=4, rate="20Mbps")
 def test_the_setup_of_a_new_connection_counts(bench: Bench) -> None:
     """With the way back blocked for a while the handshake waits for TCP's first time-out, a second: so does the FCT."""
-    before = opened_by(bench, "h0") + len(list(bench.lanes))
+    bench.listen()
+    before = opened_by(bench, "h0")
     bench.remove_route("t0", nic(0))
     engine = bench.run(Script.of(transfer("far", 0, 3, 20_000, "new")), once(0.3, bench.install))
     (row,) = engine.dispatcher.trace.flows
@@ -126,6 +127,7 @@ def test_a_transfer_is_cancelled_in_flight(bench: Bench) -> None:
 @on_bench(kind="fat-tree", k=4, hosts=4, rate="20Mbps")
 def test_a_transfer_is_cancelled_before_it_is_connected(bench: Bench) -> None:
     """Over new, and over kept but unopened connections: nothing of it is sent, and what comes later goes through."""
+    bench.listen()
     connections: tuple[Connection, ...] = ("new", "kept")
     for connection in connections:
         bench.remove_route("t0", nic(0))
