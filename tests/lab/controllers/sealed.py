@@ -1,8 +1,6 @@
 """A sealed lab for controller tests: namespaces with a private userspace Open vSwitch and a controller process.
 
-`@sealed` makes a test of a function that takes a Lab: the test starts this module in fresh namespaces, which builds the
-lab, calls the function and passes its outcome on. Nothing outlives the test: the namespaces' first process is killed
-with its parent, and everything else in them with it.
+`@sealed` makes a test of a function that takes a Lab; see tests.lab.sealed.
 
 The controller runs in this interpreter on os-ken. With `EMU_RYU=ryu` and `EMU_TEST_PYTHON` naming an interpreter that
 has Ryu 4.34 and pydantic, the same tests run on Ryu.
@@ -10,26 +8,21 @@ has Ryu 4.34 and pydantic, the same tests run on Ryu.
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from controllers.client import ControllerClient
 from controllers.process import ControllerProcess
+from tests.lab.sealed import sealed as in_namespaces
 
-ROOT = Path(__file__).resolve().parents[3]
-UNSHARE = ["unshare", "--net", "--pid", "--mount", "--uts", "--ipc", "--mount-proc", "--fork", "--kill-child"]
 SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 ETHERTYPE = 0x88B5
 SO_RCVBUFFORCE = 33
@@ -121,29 +114,9 @@ class Wire:
                 frames.append((frame[11], struct.unpack("!Q", frame[14:22])[0]))
 
 
-def sealed(test: Callable[[Lab], None]) -> Callable[[], None]:
-    """Run a test's body in a sealed lab of its own."""
-    module = ".".join(Path(test.__code__.co_filename).resolve().relative_to(ROOT).with_suffix("").parts)
-
-    def outside() -> None:
-        if os.geteuid() != 0:
-            pytest.skip("needs root, to make namespaces")
-        environment = {"EMU_TEST_PYTHON": sys.executable, **os.environ, "PYTHONPATH": str(ROOT)}
-        with tempfile.TemporaryDirectory(prefix="emu-") as directory:
-            command = [*UNSHARE, sys.executable, "-m", __name__, module, test.__name__, directory]
-            done = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=False
-            )
-        assert done.returncode == 0, f"in the sealed lab:\n{done.stdout}{done.stderr}"
-
-    outside.__name__, outside.__doc__, outside.__module__ = test.__name__, test.__doc__, test.__module__
-    outside.body = test  # type: ignore[attr-defined]
-    return outside
-
-
 @contextmanager
 def _built(directory: Path) -> Iterator[Lab]:
-    run("mount", "-t", "tmpfs", "tmpfs", str(directory))
+    os.environ.setdefault("EMU_TEST_PYTHON", sys.executable)
     for variable in ("OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"):
         os.environ[variable] = str(directory)
     lab = Lab(directory)
@@ -157,13 +130,5 @@ def _built(directory: Path) -> Iterator[Lab]:
         lab.controller.stop()
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Inside the namespaces: build the lab and run one test's body."""
-    module, name, directory = arguments
-    body = getattr(importlib.import_module(module), name).body
-    with _built(Path(directory)) as lab:
-        body(lab)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+sealed = in_namespaces(_built, timeout=30)
+"""Run a test's body in a sealed lab of its own."""
