@@ -58,7 +58,7 @@ def _isolated_pods(placement: Placement, _: Sequence[str], demand: Demand) -> No
 
 
 def _two_level_tree(placement: Placement, members: Sequence[str], demand: Demand) -> None:
-    """From the member that sends most more than it receives to a relay, and from the relay to the others.
+    """From the member that receives least, of several the one that sends most, to a relay, and from that to the others.
 
     If the relay runs out of ports, the root takes another relay; if the root does too, the tree grows deeper. Ports
     that are left go to pairs with demand.
@@ -66,8 +66,7 @@ def _two_level_tree(placement: Placement, members: Sequence[str], demand: Demand
     weights = _weights(placement, demand)
     if not members:
         return
-    surplus = {site: sum(_balance(site, pair, count) for pair, count in demand.items()) for site in members}
-    root = max(members, key=lambda site: surplus[site])
+    root = max(members, key=lambda site: (-_total(demand, 1, site), _total(demand, 0, site)))
     waiting = {site for site in members if site != root}
 
     def attach(parent: str) -> str | None:
@@ -138,5 +137,6 @@ def _weights(placement: Placement, demand: Demand) -> dict[Pair, int]:
     return weights
 
 
-def _balance(site: str, pair: Pair, count: int) -> int:
-    return count if site == pair[0] else -count if site == pair[1] else 0
+def _total(demand: Demand, end: int, site: str) -> int:
+    """What a site sends (end 0) or receives (end 1)."""
+    return sum(count for pair, count in demand.items() if pair[end] == site)
