@@ -99,7 +99,7 @@ class StepsOrchestrator:
         progress.began = now
         actions = self._run_round(progress)
         if isinstance(progress.step, ComputationStep):
-            actions += self._announce_followers(progress.step.name, now)
+            actions += self._announce_certain(self._followers(progress.step.name), now)
         return actions
 
     def _run_round(self, progress: _Progress) -> list[Action]:
@@ -124,18 +124,22 @@ class StepsOrchestrator:
         return self._free_followers(progress.step.name, now)
 
     def _free_followers(self, name: str, now: float) -> list[Action]:
-        followers = [follower for follower, other in self._progress.items() if name in other.waits]
+        followers = self._followers(name)
         for follower in followers:
             self._progress[follower].waits.remove(name)
-        return [action for follower in followers for action in self._arm_if_free(follower, now)]
+        armed = [action for follower in followers for action in self._arm_if_free(follower, now)]
+        return armed + self._announce_certain(followers, now)
 
-    def _announce_followers(self, name: str, now: float) -> list[Action]:
-        """A computation has begun, so its end is known: announce what now waits for nothing else than such ends."""
+    def _followers(self, name: str) -> list[str]:
+        return [follower for follower, other in self._progress.items() if name in other.waits]
+
+    def _announce_certain(self, names: Sequence[str], now: float) -> list[Action]:
+        """Announce those of these steps that wait for nothing but computations that run: their ends are known."""
         return [
             action
-            for progress in self._progress.values()
-            if name in progress.waits and all(self._end_known(other) for other in progress.waits)
-            for action in self._announce(progress.occurrence, now)
+            for name in names
+            if all(self._end_known(other) for other in self._progress[name].waits)
+            for action in self._announce(self._progress[name].occurrence, now)
         ]
 
     def _end_known(self, name: str) -> bool:

@@ -179,6 +179,21 @@ def test_a_phase_is_announced_as_soon_as_only_computations_keep_it_from_starting
     ]
 
 
+def test_what_ends_while_a_computation_runs_lets_the_phase_be_announced() -> None:
+    journal = Journal(
+        [
+            ComputationStep(name="optimizer", seconds=3.0, phase="training"),
+            all_reduce("rollout", phase="generation", after=()),
+            all_reduce("sync", phase="sync", after=("optimizer", "rollout")),
+        ]
+    )
+    assert [(when, announce.phase, announce.slack) for when, announce in journal.announced] == [
+        (0, "training", 3.0),
+        (0, "generation", 0.0),
+        (1, "sync", 2.0),
+    ]
+
+
 def transfer(name: str, src: int, dst: int, size: int, *after: str) -> Transfer:
     return Transfer(name, Endpoint(f"h{src}"), Endpoint(f"h{dst}"), size, after=after, connection="new")
 
