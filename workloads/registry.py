@@ -10,6 +10,7 @@ from workloads.protocol import Algorithm, CollectiveKind
 
 WORKLOADS: Mapping[str, str] = {
     "collectives": "collectives and computations in steps, one after the other or side by side",
+    "rl-iteration": "training, generation with switched parallelism and weight sync, sized from a model",
     "flow-list": "flows from a file: an htsim connection matrix or CSV",
 }
 """The kinds of workload, as a scenario names them."""

@@ -21,6 +21,9 @@ JITTERS = 5
 """A reconfiguration takes at least so many times the control plane's jitter."""
 STEP_SHARE = 0.05
 """Dependent steps may cost this share of a step's ideal, and messages too small to send may hold it of its bytes."""
+COALESCED_MESSAGE = 8
+"""Full frames that messages have at least which stand for many small ones: with fewer, a transport's start is most of
+what would be measured."""
 GOOD_MESSAGE = 64
 """Full frames of a message from which a transport's start does not show: reported, not asked for."""
 
@@ -60,6 +63,7 @@ def limits(work: Work, terms: Terms) -> Iterator[Limit]:
     tiny = small(work, terms)
     bulk = [item for item in work.items if item.name not in tiny]
     yield from (_steps(work, item, terms) for item in bulk)
+    yield from (_coalesced(work, item, terms) for item in bulk if item.coalesced)
     if terms.charging:
         yield from _sent(work, bulk, terms)
 
@@ -133,6 +137,13 @@ def charged_shares(work: Work, sigma: float, frame: int) -> dict[str, float]:
     for phase, sizes in _phases(work.items).items():
         shares[phase] = float(sizes[sizes < frame * sigma].sum() / sizes.sum())
     return shares
+
+
+def _coalesced(work: Work, item: Item, terms: Terms) -> Limit:
+    size = smallest_kept(item.messages, STEP_SHARE)
+    text = f"{work.name}: {item.name}: coalesced messages of {format_size(size)} must fill {COALESCED_MESSAGE} frames"
+    advice = "coalesce them in fewer rounds, or use more steps"
+    return Limit(item.name, terms.beta * terms.frame * COALESCED_MESSAGE / size, text, advice)
 
 
 def _sent(work: Work, items: Iterable[Item], terms: Terms) -> Iterator[Limit]:

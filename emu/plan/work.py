@@ -12,15 +12,17 @@ from controllers.epochs import CircuitError, EpochChange
 from emu.model.engine import Outcome, simulate
 from emu.records import CollectiveRecord, FlowRecord, Trace
 from emu.scenario.build import BuiltFabric, cluster_of
+from emu.scenario.rl_spec import RlWorkload
 from emu.scenario.schema import Scenario
-from emu.scenario.traffic import build_orchestrator, steps_of
-from emu.scenario.workload_spec import Collectives
+from emu.scenario.traffic import build_orchestrator, collectives_of
+from emu.scenario.workload_spec import Collectives, FlowList
 from emu.scenario.workload_spec import CollectiveStep as StepSpec
 from emu.wire import payload_efficiency
 from workloads import models
 from workloads.cluster import Cluster
 from workloads.collectives import critical_steps
-from workloads.steps import CollectiveStep
+from workloads.protocol import Collective
+from workloads.rl_iteration.training import GRADIENTS
 
 Floats = NDArray[np.float64]
 
@@ -37,11 +39,12 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A step of the workload on one fabric, or a whole flow list.
+    """The collectives of one label on one fabric (those of a step, mostly), or a whole flow list.
 
     rounds: its collectives, of layer gradients those that are left after the furthest merging.
     messages: bytes of each message that crosses the fabric.
     buckets: into how many collectives a round of layer gradients may be cut, and at least is; None: nothing to merge.
+    coalesced: its collectives stand for many small messages each, which the workload lets be merged.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Item:
     rounds: tuple[Round, ...]
     messages: Floats
     buckets: tuple[int, int] | None = None
+    coalesced: bool = False
 
     @property
     def seconds(self) -> float:
@@ -101,8 +105,10 @@ class Work:
 def bucket_floor(scenario: Scenario, fewest: int) -> int:
     """How far layer gradients may be merged: to `fewest`, or to what a step of the scenario asks for itself."""
     workload = scenario.workload
-    if not isinstance(workload, Collectives):
+    if isinstance(workload, FlowList):
         return fewest
+    if isinstance(workload, RlWorkload):
+        return max(fewest, workload.buckets or 0)
     own = [step.buckets for step in workload.steps if isinstance(step, StepSpec) and step.buckets is not None]
     return max([fewest, *own])
 
@@ -143,40 +149,48 @@ def _ideal_run(scenario: Scenario, built: BuiltFabric, cluster: Cluster, seed: i
 def _items(
     scenario: Scenario, cluster: Cluster, seed: int, buckets: int, trace: Trace, flows: Sequence[FlowRecord]
 ) -> tuple[Item, ...]:
-    if not isinstance(scenario.workload, Collectives):
+    if isinstance(scenario.workload, FlowList):
         return _flow_item(flows)
     rows = {row.id: row for row in trace.collectives}
     messages: dict[str, list[int]] = {}
     for row in flows:
         messages.setdefault(row.collective, []).append(row.bytes)
-    steps = steps_of(scenario, cluster, seed=seed, buckets=buckets)
     merging = _mergeable(scenario.workload, buckets)
-    collectives = [step for step in steps if isinstance(step, CollectiveStep)]
-    items = (_item(step, rows, messages, merging.get(step.name)) for step in collectives)
+    labelled: dict[str, list[Collective]] = {}
+    for collective in collectives_of(scenario, cluster, seed=seed, buckets=buckets):
+        labelled.setdefault(collective.label, []).append(collective)
+    items = (_item(label, ones, rows, messages, merging.get(label)) for label, ones in labelled.items())
     return tuple(item for item in items if len(item.messages))
 
 
 def _item(
-    step: CollectiveStep,
+    label: str,
+    collectives: Sequence[Collective],
     rows: Mapping[str, CollectiveRecord],
     messages: Mapping[str, Sequence[int]],
     buckets: tuple[int, int] | None,
 ) -> Item:
-    collectives = [step.collective(number) for number in range(step.rounds)]
     rounds = tuple(Round(one.id, critical_steps(one), rows[one.id].cct, one.bytes) for one in collectives)
     sizes = [size for one in collectives for size in messages.get(one.id, ())]
-    return Item(step.name, step.phase_name, rounds, _column(sizes), buckets)
+    coalesced = buckets is None and any(one.merged > 1 for one in collectives)
+    return Item(label, collectives[0].phase, rounds, _column(sizes), buckets, coalesced)
 
 
-def _mergeable(workload: Collectives, buckets: int) -> dict[str, tuple[int, int]]:
-    """By step of layer gradients, how many collectives there are unmerged and at the furthest merging."""
-    found = {}
-    for step in workload.steps:
-        if isinstance(step, StepSpec) and step.size == "layer-gradients" and workload.model:
-            count = len(models.layer_gradients(models.find(workload.model), workload.dtype))
-            most = min(count, step.buckets or count)
-            found[step.name] = (most, min(most, buckets))
-    return found
+def _mergeable(workload: Collectives | RlWorkload, buckets: int) -> dict[str, tuple[int, int]]:
+    """By label of layer gradients, how many collectives there are unmerged and at the furthest merging."""
+    if isinstance(workload, RlWorkload):
+        return {GRADIENTS: _merging(workload.model, workload.dtype, workload.buckets, buckets)}
+    return {
+        step.name: _merging(workload.model, workload.dtype, step.buckets, buckets)
+        for step in workload.steps
+        if isinstance(step, StepSpec) and step.size == "layer-gradients" and workload.model
+    }
+
+
+def _merging(model: str, dtype: str, own: int | None, buckets: int) -> tuple[int, int]:
+    count = len(models.layer_gradients(models.find(model), dtype))
+    most = min(count, own or count)
+    return most, min(most, buckets)
 
 
 def _flow_item(flows: Sequence[FlowRecord]) -> tuple[Item, ...]:

@@ -11,9 +11,11 @@ import numpy as np
 from emu.outcome import FabricOutcome, Outcome
 from emu.records import CollectiveRecord
 from emu.results.rows import busbw, ratio
+from emu.scenario.rl_spec import RlWorkload
 from emu.scenario.schema import Scenario
-from emu.scenario.workload_spec import Collectives, CollectiveStep
+from emu.scenario.workload_spec import CollectiveStep, FlowList
 from emu.verdict.levels import Level, Verdict
+from workloads.rl_iteration.training import GRADIENTS
 
 Key = tuple[str, int | None]
 
@@ -113,7 +115,9 @@ def summarise(outcome: Outcome) -> RunSummary:
 def _layered(scenario: Scenario) -> set[str]:
     """The steps whose collectives are parts of one tensor."""
     workload = scenario.workload
-    if not isinstance(workload, Collectives):
+    if isinstance(workload, RlWorkload):
+        return {GRADIENTS}
+    if isinstance(workload, FlowList):
         return set()
     steps = (step for step in workload.steps if isinstance(step, CollectiveStep))
     return {step.name for step in steps if step.size == "layer-gradients"}

@@ -14,7 +14,7 @@ from emu.scenario.fields import Refusal, nearest
 from emu.scenario.source import Source
 from emu.units import UnitError
 
-_WORKLOADS = ("collectives", "flow-list")
+_WORKLOADS = ("collectives", "rl-iteration", "flow-list")
 _Explanation = tuple[str, str]
 """Problem and hint."""
 

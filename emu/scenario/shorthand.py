@@ -66,15 +66,28 @@ def _read_ranks(value: Any) -> Any:  # noqa: ANN401 - a validator's input
     """`all`, a list of ranks, or text such as "0-7,12"."""
     if value == "all":
         return value
+    ranks = _rank_list(value, 'write all, [0, 1, 2] or "0-7,12"')
+    if len(ranks) < 2:
+        raise Refusal("a group needs at least 2 ranks")
+    return ranks
+
+
+def _read_rank_list(value: Any) -> Any:  # noqa: ANN401 - a validator's input
+    """The same without `all`; one rank is enough, and may stand alone."""
+    ranks = _rank_list([value] if type(value) is int else value, 'write [0, 1, 2] or "0-7,12"')
+    if not ranks:
+        raise Refusal("names no rank")
+    return ranks
+
+
+def _rank_list(value: Any, hint: str) -> tuple[int, ...]:  # noqa: ANN401 - a validator's input
     ranks = _expand(value) if isinstance(value, str) else value
     if not isinstance(ranks, list | tuple) or not all(type(rank) is int for rank in ranks):
-        raise Refusal(f"{value!r} is not a group of ranks", 'write all, [0, 1, 2] or "0-7,12"')
+        raise Refusal(f"{value!r:.60} is not a group of ranks", hint)
     if not all(0 <= rank <= MAX_RANK for rank in ranks):
         raise Refusal(f"ranks are numbers from 0 to {MAX_RANK}")
     if len(ranks) > len(set(ranks)):
         raise Refusal(f"rank {Counter(ranks).most_common(1)[0][0]} is in the group twice")
-    if len(ranks) < 2:
-        raise Refusal("a group needs at least 2 ranks")
     return tuple(ranks)
 
 
@@ -96,10 +109,17 @@ def _expand(text: str) -> list[int] | None:
 
 _RANK_LIST = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": MAX_RANK}, "minItems": 2}
 _RANK_TEXT = {"type": "string", "pattern": r"^\s*(all|\d+\s*(-\s*\d+\s*)?(,\s*\d+\s*(-\s*\d+\s*)?)*)$"}
+_ONE_RANK = {"type": "integer", "minimum": 0, "maximum": MAX_RANK}
+_ONLY_RANKS = {"type": "string", "pattern": r"^\s*\d+\s*(-\s*\d+\s*)?(,\s*\d+\s*(-\s*\d+\s*)?)*$"}
 Ranks = Annotated[
     tuple[int, ...] | Literal["all"],
     BeforeValidator(_read_ranks),
     WithJsonSchema({"anyOf": [_RANK_TEXT, {**_RANK_LIST, "uniqueItems": True}]}),
+]
+RankList = Annotated[
+    tuple[int, ...],
+    BeforeValidator(_read_rank_list),
+    WithJsonSchema({"anyOf": [_ONE_RANK, _ONLY_RANKS, {**_RANK_LIST, "minItems": 1, "uniqueItems": True}]}),
 ]
 _NAMES = {"type": "array", "items": {"type": "string"}}
 Names = Annotated[tuple[Label, ...], BeforeValidator(as_list), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES]})]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from emu.errors import KeyPath
+from emu.scenario.rl_spec import RlWorkload
 from emu.scenario.schema import Scenario
 from emu.scenario.workload_spec import Collectives, CollectiveStep, ComputeStep, FlowList
 from workloads import flow_list, models, orders, sizes, steps
 from workloads.cluster import Cluster
 from workloads.models import Model
 from workloads.protocol import Collective, Orchestrator
+from workloads.rl_iteration import IterationError, iteration_steps
 from workloads.sizes import Bucket
 
 
@@ -23,7 +25,7 @@ def build_orchestrator(scenario: Scenario, cluster: Cluster, *, seed: int, bucke
     Raises InputError, with the line, for what the cluster cannot do.
     """
     workload = scenario.workload
-    if isinstance(workload, Collectives):
+    if not isinstance(workload, FlowList):
         return steps.StepsOrchestrator(steps_of(scenario, cluster, seed=seed, buckets=buckets), cluster)
     flows = flow_list_of(scenario)
     try:
@@ -47,13 +49,24 @@ def collectives_of(
 def steps_of(scenario: Scenario, cluster: Cluster, *, seed: int, buckets: int | None = None) -> tuple[steps.Step, ...]:
     """The workload's steps, none for a flow list; parameters and errors as for `build_orchestrator`."""
     workload = scenario.workload
-    if not isinstance(workload, Collectives):
+    if isinstance(workload, RlWorkload):
+        return _iteration_steps(scenario, workload, cluster, buckets)
+    if isinstance(workload, FlowList):
         return ()
     made = _Maker(scenario, workload, cluster, seed, buckets).all_steps()
     for place, step in enumerate(made):
         for problem in step.problems(cluster):
             raise scenario.error(("workload", "steps", place), problem)
     return made
+
+
+def _iteration_steps(
+    scenario: Scenario, workload: RlWorkload, cluster: Cluster, buckets: int | None
+) -> tuple[steps.Step, ...]:
+    try:
+        return iteration_steps(workload.shape(), cluster, buckets=buckets)
+    except IterationError as error:
+        raise scenario.error(("workload", *error.key), error.problem, hint=error.hint) from error
 
 
 def flow_list_of(scenario: Scenario) -> flow_list.FlowList:

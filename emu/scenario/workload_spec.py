@@ -1,4 +1,4 @@
-"""`workload:` - collectives in steps, or a list of flows."""
+"""`workload:` - collectives in steps, an iteration of RL training, or a list of flows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from emu.errors import KeyPath
 from emu.scenario.fields import Duration, Label, PositiveDuration, Strict, Whole, fault, nearest, refuse_at, repeated
+from emu.scenario.rl_spec import RlWorkload
 from emu.scenario.shorthand import MAX_RANK, Names, Ranks, StepSize, Sweep
 from workloads import models
 from workloads.collectives import algorithms
@@ -182,10 +183,12 @@ class FlowList(Strict):
 
 def _workload_tag(workload: Any) -> str | None:  # noqa: ANN401 - a validator's input
     kind = workload.get("kind") if isinstance(workload, dict) else getattr(workload, "kind", None)
-    return f"<{kind}>" if kind in ("collectives", "flow-list") else None
+    return f"<{kind}>" if kind in ("collectives", "rl-iteration", "flow-list") else None
 
 
 Workload = Annotated[
-    Annotated[Collectives, Tag("<collectives>")] | Annotated[FlowList, Tag("<flow-list>")],
+    Annotated[Collectives, Tag("<collectives>")]
+    | Annotated[RlWorkload, Tag("<rl-iteration>")]
+    | Annotated[FlowList, Tag("<flow-list>")],
     Discriminator(_workload_tag),
 ]

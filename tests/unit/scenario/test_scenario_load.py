@@ -205,7 +205,11 @@ def test_missing_keys_name_the_line_of_their_mapping(spoil: Spoil) -> None:
         (MINIMAL.replace("[{kind: fat-tree}]", "[fat-tree]"), "fabrics[0]", "must be a mapping, not 'fat-tree'"),
         (MINIMAL.replace("[{kind: fat-tree}]", "[{k: 4}]"), "fabrics[0].kind", "is required"),
         ("fabrics: [{kind: fat-tree}]\nworkload: all-reduce", "workload", "must be a mapping, not 'all-reduce'"),
-        ("fabrics: [{kind: fat-tree}]\nworkload: {steps: []}", "workload.kind", "write collectives or flow-list"),
+        (
+            "fabrics: [{kind: fat-tree}]\nworkload: {steps: []}",
+            "workload.kind",
+            "write collectives or rl-iteration or flow-list",
+        ),
         ("fabrics: [{kind: fat-tree}]\nworkload: {kind: flow-list}", "workload.file", "name a flow list"),
         ("fabrics: [{kind: fat-tree}]\nworkload: {kind: collectives, steps: []}", "workload.steps", "at least 1 entry"),
         (MINIMAL + "emulation: 3\n", "emulation", "must be a mapping, not 3"),
