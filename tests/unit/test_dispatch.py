@@ -363,3 +363,12 @@ def test_a_phase_widens_with_everything_that_carries_its_name() -> None:
     assert list(bench.dispatcher.trace.phases) == ["p"]
     phase = bench.dispatcher.trace.phases["p"]
     assert (phase.start, phase.end, phase.packet_bytes, phase.charged_bytes) == (1.0, 5.0, 100, 100)
+
+
+def test_outstanding_is_all_that_was_asked_for_and_is_not_over() -> None:
+    chain = Collective("c", "broadcast", "chain", (0, 1, 2), 100)
+    bench = Bench(at_start(chain, transfer("a")))
+    bench.ready(0.0)
+    assert {one.id: left for one, left in bench.dispatcher.outstanding()} == {"c/0.0": 100, "c/1.0": 100, "a": 100}
+    bench.done("c/0.0", 1.0)
+    assert {one.id for one, _ in bench.dispatcher.outstanding()} == {"c/1.0", "a"}

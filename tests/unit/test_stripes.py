@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.stripes import stripes
+from controllers.loads import Load
+from emu.stripes import loads, stripes
 from topologies.fabric import Fabric, FabricError, Kind, Port
 from workloads.protocol import Endpoint, Transfer
 
@@ -63,3 +64,16 @@ def test_unknown_hosts_and_nics_are_refused() -> None:
         pairs(hosts(2, 2), 5, None)
     with pytest.raises(FabricError, match="h1"):
         pairs(hosts(2), 0, 0)
+
+
+def test_loads_spread_what_is_left_and_leave_out_what_is_over_or_local() -> None:
+    fabric = hosts(2, 2)
+    outstanding = [
+        (Transfer("a", Endpoint("h0"), Endpoint("h1"), 100), 11),
+        (Transfer("b", Endpoint("h0"), Endpoint("h1"), 100), 0),
+        (Transfer("c", Endpoint("h0", 0), Endpoint("h0", 1), 100), 100),
+    ]
+    assert list(loads(fabric, outstanding)) == [
+        Load(Port("h0", 0), Port("h1", 0), 6),
+        Load(Port("h0", 1), Port("h1", 1), 5),
+    ]
