@@ -67,7 +67,7 @@ class Capture:
 
     def arrivals(self) -> list[Arrival]:
         """What has come since the last call, in order; fails on IPv4 that is no probe."""
-        found = []
+        found: list[Arrival] = []
         while True:
             try:
                 frame, address = self._socket.recvfrom(2048)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from topologies.fabric import Port
 pytestmark = pytest.mark.lab
 
 RATE = 10_000_000
-TREE = {"kind": "fat-tree", "k": 4, "hosts": 12, "rate": f"{RATE}bps"}
+TREE: dict[str, Any] = {"kind": "fat-tree", "k": 4, "hosts": 12, "rate": f"{RATE}bps"}
 
 
 def slow_down(bench: Bench, port: Port) -> None:

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -27,7 +27,7 @@ MS = 1_000_000
 SETTLING = 60 * MS
 """What a switch may take from a barrier reply until its datapath has followed, on a loaded machine (ns)."""
 
-ISLANDS = {
+ISLANDS: dict[str, Any] = {
     "kind": "hybrid",
     "pods": 6,
     "hosts_per_pod": 1,

@@ -34,6 +34,7 @@ def circle(tables: Tables) -> Tables:
 
 def refusal(bench: Bench, spoiled: Tables) -> str:
     """Why these tables are not installed for epoch 0."""
+    bench.lab.control._tables.clear()  # what was checked once is kept
     with patch("emu.lab.control.routes", return_value=spoiled), pytest.raises(LabError) as refused:
         bench.install()
     return str(refused.value)
