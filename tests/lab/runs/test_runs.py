@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machine import ROOT, start_emu
+
+from tests.lab.runs.machine import ROOT, start_emu
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 

@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from machine import Footprint, descendants, left_over, start_emu, sysctls, tagged_environment
+
+from tests.lab.runs.machine import Footprint, descendants, left_over, start_emu, sysctls, tagged_environment
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 

@@ -17,13 +17,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from machine import command_of, descendants
 
 from controllers.epochs import Epoch
 from controllers.routes import path, routes
 from emu.outcome import Outcome
 from emu.progress import Progress
 from emu.runner import run
+from tests.lab.runs.machine import command_of, descendants
 from topologies.fabric import Port
 from topologies.fat_tree import fat_tree
 
