@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import pytest
-from fluid_pieces import GB, Script, cluster_of, on_circuits, transfer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from controllers.epochs import Epoch, EpochChange, duplex
 from emu.model.conditions import Conditions
 from emu.model.engine import Outcome, simulate
 from emu.model.ideal import ideal
+from tests.unit.model.fluid_pieces import GB, Script, cluster_of, on_circuits, transfer
 from topologies.fabric import Port
 from workloads.protocol import (
     Action,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from fluid_pieces import GB, Script, cluster_of, on_circuits, transfer
 
 from controllers.epochs import Epoch, duplex
 from controllers.policies.protocol import CircuitPolicy
@@ -12,6 +11,7 @@ from controllers.policies.static import Static
 from controllers.policies.templates import Templates
 from emu.model.conditions import Conditions
 from emu.model.engine import Outcome, simulate
+from tests.unit.model.fluid_pieces import GB, Script, cluster_of, on_circuits, transfer
 from workloads.protocol import (
     Action,
     Announce,

@@ -1,10 +1,10 @@
 """Transfers that share links, connections and NICs, held against closed forms."""
 
 import pytest
-from fluid_pieces import GB, Script, cluster_of, star, transfer, two_tier
 
 from emu.model.conditions import Conditions
 from emu.model.engine import Outcome, simulate
+from tests.unit.model.fluid_pieces import GB, Script, cluster_of, star, transfer, two_tier
 from topologies.fabric import Fabric, FabricError, Port
 from workloads.protocol import (
     Action,

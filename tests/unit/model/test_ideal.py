@@ -4,11 +4,11 @@ from itertools import pairwise
 from time import perf_counter
 
 import pytest
-from fluid_pieces import GB, Script, cluster_of, on_circuits, star, transfer, two_tier
 
 from controllers.epochs import Epoch, EpochChange, duplex
 from emu.model.conditions import Conditions
 from emu.model.ideal import Prediction, ideal
+from tests.unit.model.fluid_pieces import GB, Script, cluster_of, on_circuits, star, transfer, two_tier
 from topologies.fabric import Fabric, Port
 from topologies.fat_tree import fat_tree
 from workloads.protocol import Collective, Computation, Endpoint, Task, Transfer

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from plan_pieces import item, terms, work
 
 from emu.plan.limits import (
     charged_shares,
@@ -19,6 +18,7 @@ from emu.plan.limits import (
     step_wishes,
 )
 from emu.plan.work import Item, Round
+from tests.unit.plan.plan_pieces import item, terms, work
 
 
 def test_dependent_steps_cost_5_percent_at_most() -> None:

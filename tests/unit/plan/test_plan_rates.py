@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plan_pieces import capacity
 
 from emu.plan import own_rate
 from emu.plan.rates import clean_tdf, clean_tdf_below, nominal_capacity, own_beta
+from tests.unit.plan.plan_pieces import capacity
 from topologies.fat_tree import fat_tree
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plan_pieces import FAT_TREE, HYBRID, item, planned, terms, work
 
 from emu.plan.limits import limits
 from emu.plan.work import Work, bucket_floor, work_of
 from emu.scenario import load
 from emu.scenario.build import build_fabrics
 from emu.scenario.schema import Scenario
+from tests.unit.plan.plan_pieces import FAT_TREE, HYBRID, item, planned, terms, work
 
 SHIPPED = Path(__file__).resolve().parents[3] / "scenarios" / "rl-iteration.yaml"
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan_pieces import FAT_TREE, GRADIENTS, HYBRID, capacity, flows, planned, scenario
 
 from emu.errors import InputError
 from emu.plan import describe
 from emu.scenario.load import load
 from emu.units import write_size
+from tests.unit.plan.plan_pieces import FAT_TREE, GRADIENTS, HYBRID, capacity, flows, planned, scenario
 
 RING = {"name": "ring", "collective": "all-reduce", "size": "16GiB"}
 SCENARIOS = Path(__file__).resolve().parents[3] / "scenarios"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from plan_pieces import FAT_TREE, GRADIENTS, HYBRID, flows, scenario, work
 
 from emu.errors import InputError
 from emu.plan.work import Work, bucket_floor, work_of
 from emu.scenario.build import build_fabrics
 from emu.scenario.schema import Scenario
+from tests.unit.plan.plan_pieces import FAT_TREE, GRADIENTS, HYBRID, flows, scenario, work
 
 GIB = 1 << 30
 GOODPUT = 400e9 * 8948 / 9038

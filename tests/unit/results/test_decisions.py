@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from synthetic import outcome
-
 from controllers.decisions import Decision
 from emu.measurement import CircuitChange, Measurement
 from emu.results import write_run
 from emu.results.directory import read_run
+from tests.unit.results.synthetic import outcome
 
 DECISIONS = [
     Decision(0.25, "phase training", 0.5, "plan", 1, "mesh: takes no circuit away"),
