@@ -18,7 +18,7 @@ from emu.scenario import circuits_spec
 from emu.scenario.fabric_spec import FabricSpec
 from emu.scenario.fields import nearest
 from emu.scenario.schema import Scenario
-from emu.scenario.traffic import build_orchestrator
+from emu.scenario.traffic import build_orchestrator, steps_of
 from emu.scenario.workload_spec import Collectives, CollectiveStep
 from topologies import registry
 from topologies.fabric import Fabric, FabricError
@@ -136,7 +136,8 @@ def _policy(
 
 
 def _templates(scenario: Scenario, fabric: Fabric, spec: circuits_spec.TemplatesPolicy, key: KeyPath) -> CircuitPolicy:
-    known = _phases(scenario)
+    # A flow list has no steps, and then any phase may be named.
+    known = tuple(dict.fromkeys(step.phase_name for step in steps_of(scenario, cluster_of(fabric), seed=scenario.seed)))
     for name in spec.phases:
         if known and not any(phase == name or phase.startswith(f"{name}.") for phase in known):
             raise scenario.error((*key, name), f"the workload has no phase {name!r}", hint=nearest(name, known))
@@ -145,13 +146,6 @@ def _templates(scenario: Scenario, fabric: Fabric, spec: circuits_spec.Templates
         for name, template in spec.phases.items()
     }
     return Templates(fabric, phases, spec.margin)
-
-
-def _phases(scenario: Scenario) -> tuple[str, ...]:
-    """The phases of a workload that lists them, none for others."""
-    if not isinstance(scenario.workload, Collectives):
-        return ()
-    return tuple(dict.fromkeys(step.phase or step.name for step in scenario.workload.steps))
 
 
 def _wire(scenario: Scenario, spec: FabricSpec, key: KeyPath) -> Fabric:

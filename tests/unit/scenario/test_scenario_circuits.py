@@ -158,3 +158,13 @@ def test_a_fabric_without_an_ocs_has_no_policy(write: Write) -> None:
     text = text.replace("    circuits: {o0: [t0-t1, t2-t3]}\n", "")
     with pytest.raises(InputError, match=r"fabrics\[0\].policy: does not fit: a fat-tree fabric has no OCS"):
         build_fabrics(load(write(text)))
+
+
+def test_the_phases_of_an_rl_iteration_are_known(write: Write) -> None:
+    workload = "workload: {kind: rl-iteration, model: Qwen3-8B}\n"
+    text = PLAIN[: PLAIN.index("workload:")].replace("REST", TEMPLATES.replace("weights", "weight-synk")) + workload
+    with pytest.raises(
+        InputError, match=r"phases\.weight-synk: the workload has no phase .*did you mean 'weight-sync'"
+    ):
+        build_fabrics(load(write(text)))
+    assert isinstance(build_fabrics(load(write(text.replace("synk", "sync"))))[0].policy, Templates)
