@@ -30,7 +30,7 @@ class DecodeSpec(Strict):
     """
 
     tp: Degree = 2
-    batch: Sequences = 64
+    batch: Sequences = 128
     steps: Steps = 64
     step: Duration = 0.006
     rounds: Rounds = 2
@@ -44,10 +44,10 @@ class TailSpec(Strict):
     """
 
     tp: Degree = 4
-    requests: Sequences = 16
-    tokens: Steps = 4096
-    steps: Steps = 128
-    step: Duration = 0.0005
+    requests: Sequences = 32
+    tokens: Steps = 2048
+    steps: Steps = 96
+    step: Duration = 0.003
     rounds: Rounds = 1
 
 
@@ -106,8 +106,8 @@ class RlWorkload(Strict):
     mode: Mode = "one-step-async"
     training: RankList = (0, 1, 2, 3)
     generation: RankList = tuple(range(4, 16))
-    forward: Duration = 0.15
-    backward: PositiveDuration = 0.3
+    forward: Duration = 0.3
+    backward: PositiveDuration = 0.6
     optimizer: Duration = 0.2
     buckets: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
     decode: DecodeSpec = DecodeSpec()

@@ -79,7 +79,7 @@ def test_the_orchestrator_announces_training_and_generation_at_once(write: Write
     actions = build_orchestrator(load(write(SHORT)), HOSTS, seed=1, buckets=2).on(Start(), 0.0)
     announced = {action.phase: action for action in actions if isinstance(action, Announce)}
     assert set(announced) == {"training", "generation"}
-    assert announced["training"].slack == pytest.approx(0.15 + 0.3 * 0.504, rel=0.01), "half of the backward pass"
+    assert announced["training"].slack == pytest.approx(0.3 + 0.6 * 0.504, rel=0.01), "half of the backward pass"
     assert announced["generation"].slack == pytest.approx(0.192), "half of 128 steps of 3 ms"
     assert announced["training"].demand == dict.fromkeys(
         [("h0", "h1"), ("h1", "h2"), ("h2", "h3"), ("h3", "h0")], 16_381_470_720 * 3 // 2
