@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from unittest.mock import patch
 
 import pytest
 
 from emu.lab.control import LabCircuits
+from emu.packet import engine as packet_engine
 from emu.packet.engine import Charging, PacketEngine, Scale
 from tests.lab.topologies.bench import MTU, Bench, Script, on_bench
 from topologies.fabric import Port
-from workloads.protocol import Announce, Endpoint, EpochCommitted, EpochKept, Run, Transfer
+from workloads.protocol import Announce, Endpoint, EpochCommitted, EpochKept, Failed, Run, Transfer
 
 pytestmark = pytest.mark.lab
 
@@ -99,3 +101,19 @@ def test_turns_that_nobody_sees_are_laid_once(bench: Bench) -> None:
     assert circuits.changes[2].asked_at == 20.0
     assert [decision.epoch for decision in circuits.decisions if decision.outcome == "skip"] == [20]
     assert {change.outcome for change in circuits.changes} == {"committed"}
+
+
+@on_bench(**ISLANDS, schedule={"period": "400ms", "matchings": [CROSSED, {"o0": ["t0-t3", "t1-t2"]}]})
+def test_circuits_that_go_around_for_ever_do_not_keep_a_stalled_transfer_alive(bench: Bench) -> None:
+    """Its circuit is gone for good: when every matching has come without a byte, it fails, and the run ends."""
+    lost = Transfer("lost", Endpoint("h0"), Endpoint("h1"), SIZE)
+    bench.open_for(lost)
+    script = Script((1.0, Run(lost)))
+    with patch.object(packet_engine, "STALL_LIMIT", 0.5):
+        engine, circuits = run(bench, script)
+    (failed,) = script.told(Failed)
+    assert failed.task.id == "lost"
+    assert "no byte for 0.5 s" in failed.reason
+    assert not engine.dispatcher.trace.complete
+    assert len(circuits.changes) > circuits.patience
+    assert engine.dispatcher.trace.end < 10
