@@ -67,6 +67,10 @@ class StepsOrchestrator:
             for step in members:
                 before = tuple(self._progress)[-1:] if step.after is None else step.after
                 self._progress[step.name] = _Progress(step, number, set(before))
+        self._followers: dict[str, list[str]] = {}
+        for name, progress in self._progress.items():
+            for other in progress.waits:
+                self._followers.setdefault(other, []).append(name)
         self._announced: set[int] = set()
         self._owners: dict[TaskId, _Progress] = {}
 
@@ -99,7 +103,7 @@ class StepsOrchestrator:
         progress.began = now
         actions = self._run_round(progress)
         if isinstance(progress.step, ComputationStep):
-            actions += self._announce_certain(self._followers(progress.step.name), now)
+            actions += self._announce_certain(self._followers.get(progress.step.name, ()), now)
         return actions
 
     def _run_round(self, progress: _Progress) -> list[Action]:
@@ -124,14 +128,11 @@ class StepsOrchestrator:
         return self._free_followers(progress.step.name, now)
 
     def _free_followers(self, name: str, now: float) -> list[Action]:
-        followers = self._followers(name)
+        followers = self._followers.get(name, ())
         for follower in followers:
             self._progress[follower].waits.remove(name)
         armed = [action for follower in followers for action in self._arm_if_free(follower, now)]
         return armed + self._announce_certain(followers, now)
-
-    def _followers(self, name: str) -> list[str]:
-        return [follower for follower, other in self._progress.items() if name in other.waits]
 
     def _announce_certain(self, names: Sequence[str], now: float) -> list[Action]:
         """Announce those of these steps that wait for nothing but computations that run: their ends are known."""

@@ -11,6 +11,8 @@ from workloads.sharding import ShardingError, weight_tensors
 
 Mode = Literal["one-step-async", "synchronous"]
 SyncAlgorithm = Literal["two-level", "chain", "unicast"]
+MAX_STEPS = 20_000
+"""Of all iterations together."""
 
 
 class IterationError(ValueError):
@@ -116,6 +118,17 @@ class RlIteration:
         width = self.tail.tp
         return tuple(tuple(free[start : start + width]) for start in range(0, len(free), width))
 
+    @property
+    def steps(self) -> int:
+        """How many steps all iterations have at most (with unmerged layer gradients)."""
+        buckets = min(self.model.layers + 2, self.training.buckets or self.model.layers + 2)
+        instances = self.tail.tp // self.decode.tp
+        group = (
+            2 * (instances * min(self.decode.rounds, self.decode.steps) + min(self.tail.rounds, self.tail.steps)) + 2
+        )
+        apart = 4 * min(self.afd.rounds, self.afd.steps) if self.afd else 0
+        return self.iterations * (2 * buckets + 3 + len(self.switching) * group + apart)
+
     def check(self, ranks: int) -> None:
         """Raise IterationError unless the parts fit together on a cluster of `ranks`."""
         for error in self._problems(ranks):
@@ -130,6 +143,9 @@ class RlIteration:
             yield IterationError(("generation",), f"rank {min(both)} trains already")
         yield from self._afd_problems(self.afd) if self.afd else ()
         yield from self._switching_problems()
+        if self.steps > MAX_STEPS:
+            problem = f"make {self.steps} collectives and computations; {MAX_STEPS} is the most"
+            yield IterationError(("iterations",), problem, "use fewer, or fewer rounds")
 
     def _afd_problems(self, afd: Afd) -> Iterator[IterationError]:
         if both := set(afd.attention) & set(afd.ffn):

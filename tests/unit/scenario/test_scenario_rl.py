@@ -7,10 +7,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from emu.errors import InputError, dotted
 from emu.scenario import Scenario, build_fabrics, build_orchestrator, cluster_of, collectives_of, json_schema, load
 from emu.scenario.source import parse
+from tests.unit.scenario.test_scenario_fuzz import CALM, MEAN_VALUES, as_yaml, check, places
 from workloads.cluster import Cluster, HostSpec
 from workloads.protocol import Announce, Start
 
@@ -123,6 +126,16 @@ def test_mistakes_are_named(write: Write, old: str, new: str, key: str, says: st
     assert dotted(caught.value.key) == key
     assert says in str(caught.value)
     assert caught.value.line is not None
+
+
+@CALM
+@given(st.data())
+def test_spoilt_values_give_a_scenario_or_one_error(tmp_path: Path, data: st.DataObject) -> None:
+    spoilt = parse(FULL, "")[0]
+    for _ in range(data.draw(st.integers(1, 3))):
+        container, key = data.draw(st.sampled_from(places(spoilt["workload"])))
+        container[key] = data.draw(MEAN_VALUES)
+    check(tmp_path / "scenario.yaml", as_yaml(spoilt))
 
 
 def test_default_ranks_that_do_not_fit_are_named_without_a_line_of_their_own(write: Write) -> None:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from workloads.cluster import Cluster, HostSpec
 from workloads.models import find
@@ -36,6 +38,7 @@ CUT = 16_380_854_272
 ACTIVATIONS = 4 * 64 * 4096 * 2 * 36 * 128
 """Four attention ranks, 64 sequences each, 4096 values of 2 bytes, 36 layers, 128 steps."""
 
+AFD = Afd(attention=(8, 9, 10, 11), ffn=(12, 13, 14, 15), batch=64, steps=128, seconds=0.003, to_ffn="bf16")
 SHAPE = RlIteration(
     model=find("Qwen3-8B"),
     dtype="bf16",
@@ -49,9 +52,7 @@ SHAPE = RlIteration(
     live_requests=16,
     live_tokens=4096,
     message_overhead=3e-6,
-    afd=Afd(
-        attention=(8, 9, 10, 11), ffn=(12, 13, 14, 15), batch=64, steps=128, seconds=0.003, to_ffn="bf16", rounds=1
-    ),
+    afd=AFD,
     weight_sync=WeightSync(algorithm="two-level", chunks=16, pod=4),
 )
 
@@ -129,8 +130,7 @@ def test_attention_and_feed_forward_ranks_exchange_activations_both_ways() -> No
 
 
 def test_activations_may_go_out_in_a_smaller_type_and_skip_dense_layers() -> None:
-    assert SHAPE.afd is not None
-    afd = replace(SHAPE.afd, to_ffn="fp8", attention=(8, 9, 10), batch=5, steps=7, rounds=3)
+    afd = replace(AFD, to_ffn="fp8", attention=(8, 9, 10), batch=5, steps=7, rounds=3)
     found = steps(afd=afd, model=find("DeepSeek-V3"), generation=(*range(8, 16), 4, 5, 6))
     out = 3 * 5 * 7168 * 58 * 7  # three ranks, five sequences, 7168 bytes, 61 - 3 layers, seven steps
     assert total(found, "attention-to-ffn") == out
@@ -265,6 +265,41 @@ def test_four_instances_of_one_rank_merge_too() -> None:
     assert total(found, "split") == 3 * CUT, "every rank lacks three quarters of the cut weights"
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 300), st.integers(1, 20), st.integers(1, 300), st.integers(1, 20), st.integers(1, 20))
+def test_coalescing_changes_neither_bytes_nor_computation(
+    steps_apart: int, rounds_apart: int, steps_together: int, rounds_together: int, batch: int
+) -> None:
+    decode = Decoding(tp=2, steps=steps_apart, seconds=0.01, rounds=rounds_apart)
+    tail = Decoding(tp=4, steps=steps_together, seconds=0.02, rounds=rounds_together)
+    afd = replace(AFD, steps=steps_apart, rounds=rounds_together, batch=batch)
+    found = steps(decode=decode, tail=tail, batch=batch, live_requests=batch, message_overhead=0.0, afd=afd)
+    for label, count, size in (
+        ("decode-tp2", 2 * 72 * steps_apart, batch * 8192),
+        ("tail-tp4", 72 * steps_together, 2 * batch * 8192),
+        ("attention-to-ffn", 36 * steps_apart, 4 * batch * 8192),
+        ("ffn-to-attention", 36 * steps_apart, 4 * batch * 8192),
+    ):
+        assert total(found, label) == count * size
+        assert sum(sum(step.merged) for step in labelled(found, label)) == count
+    computed = {"decode": 2 * 0.01 * steps_apart, "tail": 0.02 * steps_together}
+    for stage, seconds in computed.items():
+        parts = [step.duration for name, step in found.items() if name.startswith(f"compute-{stage}")]
+        assert sum(parts) == pytest.approx(seconds)
+    assert len(found) == replace(SHAPE, decode=decode, tail=tail, afd=afd).steps
+
+
+def test_tensor_parallel_ranks_of_one_host_send_nothing_over_the_fabric() -> None:
+    four = Cluster(tuple(HostSpec(f"h{i}", nics=4, gpus=4) for i in range(4)))
+    found = {step.name: step for step in iteration_steps(SHAPE, four)}
+    demands = {
+        label: [step.demand(four) for step in labelled(found, label)] for label in ("decode-tp2", "merge", "split")
+    }
+    assert all(demand == {} for of_label in demands.values() for demand in of_label)
+    (weights,) = labelled(found, "weights")
+    assert weights.demand(four) == {("h0", "h1"): WEIGHTS, ("h0", "h2"): WEIGHTS, ("h1", "h3"): WEIGHTS}
+
+
 # -- what does not fit ------------------------------------------------------------------------------------------------
 
 
@@ -277,8 +312,9 @@ def test_four_instances_of_one_rank_merge_too() -> None:
         ),
         ({"generation": (3, 4, 5, 6)}, "generation: rank 3 trains already"),
         ({"generation": tuple(range(4, 14))}, r"afd.ffn: rank 14 is no generation rank; name .* or write afd: none"),
-        ({"afd": replace(SHAPE.afd, ffn=(11, 12))}, "afd.ffn: rank 11 has attention already"),  # type: ignore[type-var]
+        ({"afd": replace(AFD, ffn=(11, 12))}, "afd.ffn: rank 11 has attention already"),
         ({"afd": None, "generation": tuple(range(4, 14))}, "do not make groups of 4: 2 are left over"),
+        ({"iterations": 215}, "iterations: make 20425 collectives and computations; 20000 is the most; use fewer"),
         ({"tail": replace(SHAPE.tail, tp=3)}, "tail.tp: 3 is no multiple of the 2 of decode"),
         (
             {
