@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from controllers.paths import Forwarder
 from controllers.tables import Tables
@@ -23,6 +24,8 @@ from topologies.fabric import Fabric, Port
 GOOD = 0.97
 """A flow at this share of its path's rate clears every link that it crossed."""
 _WARM_UP, _WINDOW = 0.35, 0.8
+_WARM_UP_FRAMES, _WINDOW_FRAMES = 20, 100
+"""On a slow link it takes longer: TCP's window must have opened, and one frame more or less must not matter."""
 _ENDLESS = 1 << 50
 _MAX_ROUNDS = 8
 """One over all links, three to find one of six, one or two to confirm it, and some where the machine disturbs."""
@@ -41,7 +44,10 @@ class Rates:
         self._loop, self._lanes = loop, lanes
 
     def measure(self, pairs: Sequence[Pair], warm_up: float = _WARM_UP, window: float = _WINDOW) -> list[float]:
-        """Payload bit/s of one endless flow for each pair, all at once, over `window` seconds after `warm_up`."""
+        """Payload bit/s of one endless flow for each pair, all at once, over `window` seconds after `warm_up`.
+
+        A flow is timed from one of its reads to another, so that it does not matter how much a read brings.
+        """
         keys = [LaneKey(src, dst, "calibration") for src, dst in pairs]
         self._lanes.open_all(keys)
         parts = [Part(_ENDLESS, lambda _: None) for _ in keys]
@@ -50,10 +56,9 @@ class Rates:
             if lane is not None:
                 self._lanes.send(lane, part)
         self._turn(warm_up)
-        before, began = [part.unread for part in parts], time.monotonic()
+        before = [_Reading.of(part) for part in parts]
         self._turn(window)
-        took = time.monotonic() - began
-        rates = [(old - part.unread) * 8 / took for old, part in zip(before, parts, strict=True)]
+        rates = [_Reading.of(part).rate_since(old) for old, part in zip(before, parts, strict=True)]
         for key in keys:
             self._lanes.close(key)
         return rates
@@ -64,14 +69,30 @@ class Rates:
             self._loop.turn(end)
 
 
+class _Reading(NamedTuple):
+    """How much of a part is unread, and when it was last read from."""
+
+    unread: int
+    at: float
+
+    @classmethod
+    def of(cls, part: Part) -> _Reading:
+        return cls(part.unread, part.lane.last_read if part.lane else 0.0)
+
+    def rate_since(self, before: _Reading) -> float:
+        """Payload bit/s from read to read; 0 if nothing was read in between."""
+        return (before.unread - self.unread) * 8 / (self.at - before.at) if self.at > before.at else 0.0
+
+
 @dataclass
 class LinkCalibrator:
-    """Calibrates the links of one lab. `efficiency`: payload over line rate, as a full frame has it."""
+    """Calibrates the links of one lab. A full frame is `frame` bytes, of which the share `efficiency` is payload."""
 
     fabric: Fabric
     rates: Rates
     declared: Mapping[Port, int]
     efficiency: float
+    frame: int
     best: dict[Port, float] = field(default_factory=dict)
     _suspects: list[set[Port]] = field(default_factory=list)
     """By flow that came in low: the links that it crossed and that no other flow has cleared."""
@@ -84,7 +105,10 @@ class LinkCalibrator:
             chosen = self._choose(paths)
             if not chosen:
                 return
-            measured = self.rates.measure(chosen)
+            frame = max(self._frame_time(paths[pair]) for pair in chosen)
+            measured = self.rates.measure(
+                chosen, max(_WARM_UP, _WARM_UP_FRAMES * frame), max(_WINDOW, _WINDOW_FRAMES * frame)
+            )
             for pair, goodput in zip(chosen, measured, strict=True):
                 self._note(paths[pair], goodput)
 
@@ -94,6 +118,11 @@ class LinkCalibrator:
             LinkCalibration(str(port), rate, configured.get(port), self._measured(port))
             for port, rate in self.declared.items()
         ]
+
+    def _frame_time(self, path: Sequence[Port]) -> float:
+        """Seconds that a full frame takes on the slowest link of a path."""
+        slowest = min(self.declared[port] for port in path if port in self.declared)
+        return self.frame * 8 / slowest
 
     def _measured(self, port: Port) -> float | None:
         """The rate that the best flow over this link showed, as far as it tells about this link.

@@ -18,6 +18,7 @@ from emu.lab.inspection import inspect, slow_links
 from emu.lab.job import Job
 from emu.lab.lab import Lab
 from emu.lab.rehearsal import Rehearsal, rehearse
+from emu.lab.shaping import frame_bytes
 from emu.lab.snapshot import Snapshot
 from emu.lab.stepcost import step_cost
 from emu.measurement import Capacity, Health, LabFacts, LinkCounters, Measurement, Repeat
@@ -50,6 +51,7 @@ class Session:
         self.fabric = self.built.fabric
         self._cluster = cluster_of(self.fabric)
         self._efficiency = payload_efficiency(scenario.emulation.mtu)
+        self._frame = frame_bytes(scenario.emulation.mtu)
         self.lab = Lab(scenario, self.built, directory, tell)
         self._rehearsals: dict[int, Rehearsal] = {}
         self.measurement = Measurement(self.fabric.name, job.sigma, job.beta)
@@ -127,7 +129,7 @@ class Session:
         lab = self.lab
         rates = Rates(lab.loop, lanes)
         declared = emulated_rates(self.fabric, self._scale.beta)
-        self._calibrator = LinkCalibrator(self.fabric, rates, declared, self._efficiency)
+        self._calibrator = LinkCalibrator(self.fabric, rates, declared, self._efficiency, self._frame)
         rehearsals = [self._rehearse(seed) for seed in sorted(set(self._job.seeds))]
         wanted = {key for rehearsal in rehearsals for key in rehearsal.lanes}
         epochs = self.built.epochs(change for one in rehearsals for change in one.prediction.changes)
@@ -256,7 +258,7 @@ class Session:
             return
         self.lab.say("check", "a collective is out of its band: link rates again")
         declared = emulated_rates(self.fabric, self._scale.beta)
-        again = LinkCalibrator(self.fabric, Rates(self.lab.loop, lanes), declared, self._efficiency)
+        again = LinkCalibrator(self.fabric, Rates(self.lab.loop, lanes), declared, self._efficiency, self._frame)
         self.lab.control.install(self.built.epoch)
         again.run(self.lab.control.tables(self.built.epoch))
         self.measurement.findings += slow_links(self.lab, again)

@@ -81,6 +81,7 @@ class Lane:
     armed: bool = False
     closed: bool = False
     awaited: int = 1
+    last_read: float = 0.0
     retransmits: int = 0
 
 
@@ -271,6 +272,7 @@ class Lanes:
             return
         now = time.monotonic()
         self.bytes_read += got
+        lane.last_read = now
         while got and not lane.closed:  # what a finished part sets off may close this very lane
             part = lane.reading[0]
             if part.first_byte == 0.0:

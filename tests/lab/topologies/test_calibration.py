@@ -31,7 +31,7 @@ def slow_down(bench: Bench, port: Port) -> None:
 def calibrated(bench: Bench) -> LinkCalibrator:
     """The links of the lab, calibrated."""
     rates = Rates(bench.lab.loop, bench.lanes)
-    calibrator = LinkCalibrator(bench.fabric, rates, emulated_rates(bench.fabric, 1.0), EFFICIENCY)
+    calibrator = LinkCalibrator(bench.fabric, rates, emulated_rates(bench.fabric, 1.0), EFFICIENCY, 9038)
     calibrator.run(bench.lab.control.tables(bench.epoch))
     sys.stdout.write(f"blamed {[sorted(map(str, links)) for links in calibrator.blamed()]}\n")
     return calibrator

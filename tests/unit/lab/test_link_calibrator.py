@@ -29,7 +29,7 @@ class MadeUp:
         self.paths = Forwarder(fabric, routes(fabric, lit))
         self._fabric, self._slow, self._noise, self._random = fabric, slow, noise, random.Random(7)
 
-    def measure(self, pairs: Sequence[Pair]) -> list[float]:
+    def measure(self, pairs: Sequence[Pair], _warm_up: float, _window: float) -> list[float]:
         """As Rates.measure."""
         self.rounds.append(pairs)
         return [self._goodput(pair) for pair in pairs]
@@ -47,7 +47,7 @@ def calibrate(
     """A calibrator after its rounds."""
     lit = lit or Epoch()
     made_up = MadeUp(fabric, lit, slow, noise)
-    calibrator = LinkCalibrator(fabric, cast("Rates", made_up), emulated_rates(fabric, 1.0), EFFICIENCY)
+    calibrator = LinkCalibrator(fabric, cast("Rates", made_up), emulated_rates(fabric, 1.0), EFFICIENCY, 9038)
     calibrator.run(routes(fabric, lit))
     return calibrator, made_up
 
