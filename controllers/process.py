@@ -14,7 +14,9 @@ import gc
 import ipaddress
 import logging
 import os
+import shutil
 import signal
+import socket as sockets
 import subprocess
 import sys
 import time
@@ -30,6 +32,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_TIMERSLACK = 29
 _SWITCH_INTERVAL = 0.0005
 """Seconds after which a thread must hand over the interpreter: Python's own 5 ms would show as lateness."""
+INTERPRETER = "EMU_CONTROLLER_PYTHON"
+"""The environment variable that names another Python for the controller."""
 _LOG = logging.getLogger("controllers")
 
 
@@ -42,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _tie_to_parent(options.parent)
     logging.basicConfig(stream=sys.stderr, level=options.log_level, format="%(asctime)s %(name)s %(message)s")
     host, port = options.listen
+    _require_free(host, port)
     status = _serve(options.socket, host, port)
     logging.shutdown()
     # The library's native threads cannot be stopped, and an ordinary exit would wait for them.
@@ -78,6 +83,16 @@ def _tie_to_parent(parent: int) -> None:
         sys.exit("the process that started the controller is gone")
 
 
+def _require_free(host: str, port: int) -> None:
+    """Leave if the port is taken: Ryu would share it (SO_REUSEPORT), and each of two controllers get some switches."""
+    with sockets.socket() as probe:
+        probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            sys.exit(f"cannot listen at {host}:{port}: {error.strerror}")
+
+
 def _serve(socket: str, host: str, port: int) -> int:
     """Run the applications until the engine is gone; returns the exit status."""
     from controllers import ryu_api  # noqa: PLC0415 - costs 0.4 s, and only this process needs it
@@ -108,19 +123,35 @@ def _watch_listener(hub: Any, services: list[Any], ended: Any) -> None:  # noqa:
 # -- outside ---------------------------------------------------------------------------------------------------------
 
 
+def interpreter() -> str:
+    """The interpreter that runs the controller: what EMU_CONTROLLER_PYTHON names, a path or a program, or this one.
+
+    Ryu cannot be installed beside os-ken's companions, so it has an environment of its own. Raises ControllerError if
+    the variable names nothing that can be run.
+    """
+    asked = os.environ.get(INTERPRETER)
+    if not asked:
+        return sys.executable
+    found = shutil.which(asked)
+    if found is None:
+        raise ControllerError(f"{INTERPRETER}={asked}: there is no such program")
+    return found
+
+
 class ControllerProcess:
     """Starts the controller process and stops it. A context manager.
 
     socket: where it shall talk to the engine; in a directory of the lab, at most 107 bytes long.
     listen: where switches connect, on the loopback interface of this process's network namespace.
     log: the file for its standard error, by default beside the socket.
-    python: the interpreter to run it; `EMU_RYU=ryu` in the environment picks Ryu 4.34 instead of os-ken.
+    python: the interpreter to run it, by default `interpreter()`; see `controllers.ryu_api` for what the environment
+        says about the library that it uses.
 
     Start it from a thread that lives as long as the lab: it is killed when that thread ends.
     """
 
     def __init__(
-        self, socket: Path, *, listen: str = "127.0.0.1:6653", log: Path | None = None, python: str = sys.executable
+        self, socket: Path, *, listen: str = "127.0.0.1:6653", log: Path | None = None, python: str | None = None
     ) -> None:
         self._socket = socket
         self._listen = listen
@@ -185,7 +216,8 @@ class ControllerProcess:
     def _spawn(self) -> subprocess.Popen[bytes]:
         root = str(Path(__file__).resolve().parent.parent)
         paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
-        command = [self._python, "-m", "controllers.process", "--socket", str(self._socket), "--listen", self._listen]
+        command = [self._python or interpreter(), "-m", "controllers.process"]
+        command += ["--socket", str(self._socket), "--listen", self._listen]
         with self.log.open("wb") as log:
             return subprocess.Popen(
                 [*command, "--parent", str(os.getpid())],

@@ -1,6 +1,7 @@
 """The one place that picks the OpenFlow library, and the few names of it that the applications use.
 
-The default is os-ken 4, the maintained Ryu, with native threads. `EMU_RYU=ryu` picks Ryu 4.34 with eventlet instead.
+The default is os-ken 4, the maintained Ryu, with native threads. `EMU_RYU=ryu` picks Ryu 4.34 with eventlet instead;
+EMU_CONTROLLER_PYTHON then names an interpreter that has it.
 The applications run on both unchanged, and therefore wait, sleep and spawn through `hub` only. Three traps to know:
 
 - `hub.Event.wait(timeout)` and `hub.Timeout` do not time out with native threads; `hub.Queue.get(timeout=…)` does with
@@ -24,7 +25,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 Library = Literal["os_ken", "ryu"]
 Handler = TypeVar("Handler", bound=Callable[..., None])
 
-LIBRARY: Library = "ryu" if os.environ.get("EMU_RYU") == "ryu" else "os_ken"
+
+def _asked_library() -> Library:
+    match os.environ.get("EMU_RYU", ""):
+        case "" | "os_ken":
+            return "os_ken"
+        case "ryu":
+            return "ryu"
+        case other:
+            raise ValueError(f"EMU_RYU={other}: it is either ryu or os_ken, which is also the default")
+
+
+LIBRARY = _asked_library()
 
 ECHO_INTERVAL = 0.7
 """Seconds between two echo requests to a switch: the time after which a closed connection is noticed."""

@@ -107,7 +107,7 @@ def _mininet(machine: Machine) -> Check:
 
 def _controller(trouble: str) -> Check:
     fix = "" if not trouble else "pip install os-ken==4.2.2 into emu's environment (make install does)"
-    return Check("controller", not trouble, trouble or "os-ken can be imported", fix)
+    return Check("controller", not trouble, trouble or "its OpenFlow library can be imported", fix)
 
 
 def _found(name: str, ok: bool, detail: str, problem: str, package: str, *, required: bool = True) -> Check:

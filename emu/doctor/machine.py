@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from controllers.channel import ControllerError
+from controllers.process import interpreter
 from emu.lab import system
 from emu.lab.rooms import SEAL
 
@@ -71,7 +73,10 @@ class Machine:
 
     def controller(self) -> str:
         """What keeps the controller's library from being imported, empty if nothing does."""
-        return self._run([sys.executable, "-c", "import controllers.ryu_api"])[1]
+        try:
+            return self._run([interpreter(), "-c", "import controllers.ryu_api"])[1]
+        except ControllerError as error:
+            return error.reason
 
     def probe(self) -> tuple[Mapping[str, str], str]:
         """What fails in a throw-away lab's namespaces, by what was tried; and what kept them from being made."""
