@@ -1,6 +1,7 @@
 # make run      install what is missing, then run the first scenario
 # make install  only install: Debian packages, a virtual environment, `emu` on the path
-# make test     install the tests' tools too, then check and test everything (needs root, calls sudo for it)
+# make test     install the tests' tools and Ryu too, then check and test everything (needs root, calls sudo for it)
+# make ryu      only install Ryu, the second OpenFlow library, into a virtual environment of its own
 # make lint     style and types only
 # make bench    measure how exact and how repeatable measurements are here; takes many minutes
 # make clean    remove what the others made in this directory, and the link to it
@@ -11,7 +12,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := run
-.PHONY: run install test lint bench clean
+.PHONY: run install test ryu lint bench clean
 
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 # Debian 12's own interpreter: Mininet's package is made for it.
@@ -19,7 +20,18 @@ PYTHON := /usr/bin/python3
 VENV := .venv
 BIN := $(VENV)/bin
 LINK := /usr/local/bin/emu
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP_OPTIONS := --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip $(PIP_OPTIONS)
+# Ryu has an environment of its own, since it cannot be built with what the rest is built with. Each version's reason:
+# setuptools: Ryu's set-up replaces a function of it that today's no longer have
+# pbr, wheel: Ryu's set-up calls them; they must be there first, since a build in isolation would fetch new setuptools
+# ryu:        the last release
+# eventlet:   Ryu's event loop; emu gives it back a name that Ryu imports, which was tried with this one
+# pydantic:   emu's own part of the controller process needs it, as pyproject.toml has it
+RYU_VENV := .venv-ryu
+RYU_PIP := $(RYU_VENV)/bin/python -m pip $(PIP_OPTIONS)
+RYU_BUILT_WITH := 'setuptools==57.5.0' 'pbr==7.1.3' 'wheel==0.48.0'
+RYU_PACKAGES := 'ryu==4.34' 'eventlet==0.41.3' 'pydantic>=2.7,<3'
 PACKAGES := mininet openvswitch-switch iperf3 tcpdump ethtool python3-venv iproute2 util-linux procps kmod
 # Root must leave nothing in the checkout that its owner cannot remove.
 AS_ROOT := $(SUDO) env PYTHONDONTWRITEBYTECODE=1 PATH="$(CURDIR)/$(BIN):$$PATH"
@@ -29,8 +41,10 @@ run: install
 
 install: $(VENV)/.installed
 
-test: lint
+test: lint ryu
 	$(AS_ROOT) $(BIN)/python -m pytest -p no:cacheprovider
+
+ryu: $(RYU_VENV)/.installed
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check .
@@ -69,7 +83,15 @@ $(VENV)/.tested: $(VENV)/.installed
 	@$(PIP) install --editable '.[test]'
 	@touch $@
 
+$(RYU_VENV)/.installed: Makefile | $(VENV)/.installed
+	@echo "Installing Ryu into $(RYU_VENV)"
+	@$(PYTHON) -m venv --clear $(RYU_VENV)
+	@$(RYU_PIP) install $(RYU_BUILT_WITH)
+	@$(RYU_PIP) install --no-build-isolation $(RYU_BUILT_WITH) $(RYU_PACKAGES)
+	@EMU_RYU=ryu $(RYU_VENV)/bin/python -B -W ignore -c 'import controllers.ryu_api'
+	@touch $@
+
 clean:
 	[ "$$(readlink $(LINK))" != "$(CURDIR)/$(BIN)/emu" ] || $(SUDO) rm $(LINK)
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(RYU_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def test_the_controller_ends_with_its_engine(lab: Lab) -> None:
         "process = ControllerProcess(Path(sys.argv[1])); client = process.start()\n"
         "print(process.pid, flush=True); time.sleep(60)"
     )
-    command = [os.environ["EMU_TEST_PYTHON"], "-c", script, str(lab.directory / "other.sock")]
+    command = [sys.executable, "-c", script, str(lab.directory / "other.sock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as engine:
         assert engine.stdout is not None
         orphan = int(engine.stdout.readline())
@@ -122,13 +123,9 @@ def test_the_controller_ends_with_its_engine(lab: Lab) -> None:
 
 @sealed
 def test_a_controller_that_cannot_start_says_why(lab: Lab) -> None:
-    """A public address is refused with the reason from its log; a port that is taken ends it."""
+    """A public address is refused with the reason from its log; a port that is taken is never shared."""
     with pytest.raises(ControllerError, match="loopback interface only"):
         ControllerProcess(lab.directory / "a.sock", listen="0.0.0.0:6653").start(5)
     _ = lab.client
-    second = ControllerProcess(lab.directory / "b.sock")
-    try:
-        with pytest.raises(ControllerError, match=r"ended|stopped listening"):
-            second.start(5).wait_connected([1], 3)
-    finally:
-        second.stop()
+    with pytest.raises(ControllerError, match=r"ended.*cannot listen at 127\.0\.0\.1:6653: Address already in use"):
+        ControllerProcess(lab.directory / "b.sock").start(5)

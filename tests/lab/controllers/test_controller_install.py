@@ -10,6 +10,7 @@ import pytest
 from controllers.channel import ControllerError
 from controllers.tables import Rule, address_number
 from tests.lab.controllers.sealed import Lab, Wire, run, sealed
+from tests.libraries import VERSIONS
 
 pytestmark = pytest.mark.lab
 
@@ -102,7 +103,7 @@ def test_barriers_and_echo_are_measured(lab: Lab) -> None:
     """Round trips are positive and far below the time-outs; a switch that never connects is named."""
     client = lab.bridges(1)
     trips = client.measure_barriers(1, 50)
-    assert client.library.startswith("ryu 4.34" if os.environ.get("EMU_RYU") == "ryu" else "os_ken 4")
+    assert client.library.startswith(VERSIONS[os.environ["EMU_RYU"]])
     assert len(trips) == 50
     assert all(0 < trip < 1 for trip in trips)
     assert 0 < client.echo() < 1
