@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.libraries import RYU_PYTHON
 from tests.skips import allowed_skips
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,6 +104,14 @@ def test_every_package_and_data_file_is_installed() -> None:
 def test_the_makefile_calls_what_is_there() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert (ROOT / "scenarios/quickstart.yaml").exists()
-    for target in ("run", "install", "test", "lint", "bench", "clean"):
+    for target in ("run", "install", "test", "ryu", "lint", "bench", "clean"):
         assert f"\n{target}:" in makefile
+    assert f"\nRYU_VENV := {RYU_PYTHON.relative_to(ROOT).parts[0]}\n" in makefile  # where the tests look for it
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
+
+
+def test_both_libraries_need_the_same_pydantic() -> None:
+    """The Makefile repeats what pyproject.toml says, since Ryu's environment is not made from that."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (pydantic,) = (need for need in settings["project"]["dependencies"] if need.startswith("pydantic"))
+    assert f"'{pydantic}'" in (ROOT / "Makefile").read_text(encoding="utf-8")
