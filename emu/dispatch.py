@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from emu.records import CollectiveRecord, FailureRecord, FlowRecord, Trace
+from emu.crossing import Crossing
+from emu.records import CollectiveRecord, ComputationRecord, FailureRecord, FlowRecord, Trace
 from workloads.cluster import Cluster
 from workloads.collectives import lower
 from workloads.protocol import (
@@ -63,6 +64,17 @@ class _Pending:
     next: list[TaskId] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Window:
+    """While transfers of a phase are not over: how many, and what had crossed the fabric when the first was asked for.
+
+    A transfer that waits for another counts, or a window would close between any two steps of a collective.
+    """
+
+    opened: Crossing
+    left: int = 0
+
+
 class Dispatcher:
     """One run of one orchestrator.
 
@@ -70,15 +82,23 @@ class Dispatcher:
     and report `done`, `failed`, `wake` and `tell` as time passes, never backwards, until `finished`.
 
     received: asked when a task is cancelled: how many bytes of a transfer in flight have arrived.
+    crossed: asked when the first transfer of a phase is asked for and when none is left: what has crossed the fabric so
+        far. It must be quick, for other transfers may be in flight.
     """
 
     def __init__(
-        self, orchestrator: Orchestrator, cluster: Cluster, received: Callable[[TaskId], int] = lambda _: 0
+        self,
+        orchestrator: Orchestrator,
+        cluster: Cluster,
+        received: Callable[[TaskId], int] = lambda _: 0,
+        crossed: Callable[[], Crossing] = Crossing,
     ) -> None:
         self.trace = Trace()
         self._orchestrator = orchestrator
         self._cluster = cluster
         self._received = received
+        self._crossed = crossed
+        self._windows: dict[str, _Window] = {}
         self._jobs: dict[TaskId, _Job] = {}
         self._pending: dict[TaskId, _Pending] = {}
         self._ready: deque[Transfer] = deque()
@@ -157,6 +177,7 @@ class Dispatcher:
             return
         self._in_flight -= 1
         self._record(row)
+        self._leave(pending.transfer.phase)
         for follower in pending.next:
             self._release(follower)
         job = self._jobs[pending.job]
@@ -171,7 +192,7 @@ class Dispatcher:
         pending = self._pending.get(transfer)
         if pending is None:
             return
-        job = self._drop(pending.job)
+        job = self._drop(pending.job, now)
         self.trace.failures.append(FailureRecord(job.task.id, reason, now))
         self._tell(Failed(job.task, reason), now)
 
@@ -216,6 +237,7 @@ class Dispatcher:
     def _enlist(self, job: TaskId, transfers: Sequence[Transfer]) -> None:
         for transfer in transfers:
             self._pending[transfer.id] = _Pending(transfer, job, len(transfer.after))
+            self._enter(transfer.phase)
         for transfer in transfers:
             for before in transfer.after:
                 if before not in self._pending:
@@ -235,15 +257,20 @@ class Dispatcher:
     def _cancel(self, task_id: TaskId, now: float) -> None:
         if task_id not in self._jobs:
             return
-        job = self._drop(task_id)
+        job = self._drop(task_id, now)
         progress = now - job.asked if isinstance(job.task, Computation) else float(job.moved)
         self._tell(Cancelled(job.task, progress), now)
 
-    def _drop(self, task_id: TaskId) -> _Job:
+    def _drop(self, task_id: TaskId, now: float) -> _Job:
         job = self._jobs.pop(task_id)
+        if isinstance(job.task, Computation):
+            self._computed(job.task, job.start, now)
         for transfer_id in job.transfers:
             pending = self._pending.pop(transfer_id, None)
-            if pending is not None and pending.started:
+            if pending is None:
+                continue
+            self._leave(pending.transfer.phase)
+            if pending.started:
                 self._in_flight -= 1
                 self._stopped.append(transfer_id)
                 job.moved += self._received(transfer_id)
@@ -256,6 +283,8 @@ class Dispatcher:
             self.trace.touch_phase(task.phase, job.start, now)
         if isinstance(task, Collective):
             self.trace.collectives.append(_collective_row(task, job.start, now))
+        elif isinstance(task, Computation):
+            self._computed(task, job.start, now)
         self._tell(Done(task, job.start), now)
 
     def _at(self, when: float, action: Callable[[float], None], job: _Job | None = None) -> None:
@@ -264,6 +293,28 @@ class Dispatcher:
 
     def _stale(self, job: _Job | None) -> bool:
         return job is not None and self._jobs.get(job.task.id) is not job
+
+    def _computed(self, task: Computation, start: float, end: float) -> None:
+        self.trace.computations.append(ComputationRecord(task.id, task.phase, task.hosts, start, end))
+
+    def _enter(self, phase: str) -> None:
+        """A transfer of the phase was asked for."""
+        if phase not in self._windows:
+            self._windows[phase] = _Window(self._crossed() if phase else Crossing())
+        self._windows[phase].left += 1
+
+    def _leave(self, phase: str) -> None:
+        """A transfer of the phase is over; after the last, what crossed meanwhile is the phase's."""
+        window = self._windows[phase]
+        window.left -= 1
+        if window.left:
+            return
+        del self._windows[phase]
+        row = self.trace.phases.get(phase)
+        if row is not None:
+            crossed = self._crossed() - window.opened
+            row.circuit_bytes += crossed.circuits
+            row.core_bytes += crossed.core
 
     def _record(self, row: FlowRecord) -> None:
         self.trace.flows.append(row)

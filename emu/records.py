@@ -58,8 +58,23 @@ class CollectiveRecord:
 
 
 @dataclass(slots=True)
+class ComputationRecord:
+    """One computation: `hosts` (all, if it names none) were busy with it. end: of a cancelled one, when it was."""
+
+    id: str
+    phase: str
+    hosts: tuple[str, ...]
+    start: float
+    end: float
+
+
+@dataclass(slots=True)
 class PhaseRecord:
-    """One phase: everything that carried its name, from the first start to the last end."""
+    """One phase: everything that carried its name, from the first start to the last end.
+
+    circuit_bytes, core_bytes: payload that left an OCS by a circuit, and payload that pods sent up to the core, while
+    any transfer of the phase was not over; that of other phases at the same time is in it.
+    """
 
     name: str
     start: float
@@ -67,6 +82,8 @@ class PhaseRecord:
     packet_bytes: int = 0
     charged_bytes: int = 0
     local_bytes: int = 0
+    circuit_bytes: int = 0
+    core_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -85,6 +102,7 @@ class Trace:
     flows: list[FlowRecord] = field(default_factory=list)
     collectives: list[CollectiveRecord] = field(default_factory=list)
     phases: dict[str, PhaseRecord] = field(default_factory=dict)
+    computations: list[ComputationRecord] = field(default_factory=list)
     failures: list[FailureRecord] = field(default_factory=list)
     end: float = 0.0
     complete: bool = False

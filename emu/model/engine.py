@@ -15,6 +15,7 @@ from itertools import count
 
 from controllers.decisions import Decision
 from controllers.epochs import EpochChange
+from emu.crossing import Crossing, circuit_ports, core_ports
 from emu.dispatch import Dispatcher
 from emu.model.conditions import Conditions
 from emu.model.fluid import Connection, Fluid, Stream
@@ -99,7 +100,9 @@ class _Simulation:
         self._conditions = conditions
         self._network = Network(fabric, conditions.initial, conditions.seed, conditions.efficiency)
         self._fluid = Fluid(self._network)
-        self._dispatcher = Dispatcher(orchestrator, cluster, self._received)
+        self._dispatcher = Dispatcher(orchestrator, cluster, self._received, self._crossed)
+        self._circuit_links = [self._network.number(port) for port in circuit_ports(fabric)]
+        self._core_links = [self._network.number(port) for port in core_ports(fabric)]
         self._now = 0.0
         self._moving: dict[TaskId, _Moving] = {}
         self._queues: dict[Connection, deque[Stream]] = {}
@@ -273,6 +276,11 @@ class _Simulation:
             return 0
         left = sum(self._fluid.left(stream) for stream in moving.streams)
         return moving.transfer.bytes - math.ceil(left / 8 - _BYTE_NOISE)
+
+    def _crossed(self) -> Crossing:
+        """Payload that circuits and core have carried so far."""
+        bits = self._fluid.carried()
+        return Crossing(round(bits[self._circuit_links].sum() / 8), round(bits[self._core_links].sum() / 8))
 
     def _fail_waiting(self) -> None:
         """Nothing will ever move again: fail the transfers that wait for a path."""

@@ -50,6 +50,10 @@ class Network:
         self._seen: dict[frozenset[OcsCircuit], _Routed] = {}
         self._routed = self._routes()
 
+    def number(self, port: Port) -> int:
+        """The place in the arrays of the directed link on which a port transmits."""
+        return self._numbers[port]
+
     def path(self, src: Port, dst: Port) -> Path | None:
         """The links from one NIC to another under the committed epoch's routes, None if packets never get there.
 

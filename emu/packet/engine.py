@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from controllers.loads import Load
+from emu.crossing import Crossing
 from emu.dispatch import Dispatcher
 from emu.packet.clock import ModelClock
 from emu.packet.lanes import Lane, LaneKey, Lanes, Part
@@ -130,9 +131,13 @@ class PacketEngine:
         charging: Charging,
         circuits: Circuits,
         pulse: Callable[[float], None] = lambda now: None,
+        crossed: Callable[[], Crossing] = Crossing,
     ) -> None:
-        """`pulse(now)` is called a few times a second: to show progress, and to raise if the lab has broken."""
-        self.dispatcher = Dispatcher(orchestrator, cluster, self._received)
+        """`pulse(now)` is called a few times a second: to show progress, and to raise if the lab has broken.
+
+        `crossed()` says what port counters have seen cross the fabric; it is asked when a phase begins and ends.
+        """
+        self.dispatcher = Dispatcher(orchestrator, cluster, self._received, crossed)
         self.clock = ModelClock(scale.tdf)
         self.late_lanes = 0
         self._fabric, self._loop, self._lanes = fabric, loop, lanes

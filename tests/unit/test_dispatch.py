@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from emu.crossing import Crossing
 from emu.dispatch import Dispatcher
 from emu.records import FlowRecord
 from workloads.cluster import Cluster, HostSpec
@@ -61,10 +62,10 @@ def _in_words(event: Event) -> str:
 class Bench:
     """A dispatcher with the engine's side played by hand."""
 
-    def __init__(self, react: React, cluster: Cluster = FOUR_HOSTS) -> None:
+    def __init__(self, react: React, cluster: Cluster = FOUR_HOSTS, crossed: Callable[[], Crossing] = Crossing) -> None:
         self.received: dict[str, int] = {}
         self.orchestrator = Orchestrator(react)
-        self.dispatcher = Dispatcher(self.orchestrator, cluster, lambda name: self.received.get(name, 0))
+        self.dispatcher = Dispatcher(self.orchestrator, cluster, lambda name: self.received.get(name, 0), crossed)
         self._running: dict[str, tuple[Transfer, float]] = {}
         self.dispatcher.start()
 
@@ -372,3 +373,47 @@ def test_outstanding_is_all_that_was_asked_for_and_is_not_over() -> None:
     assert {one.id: left for one, left in bench.dispatcher.outstanding()} == {"c/0.0": 100, "c/1.0": 100, "a": 100}
     bench.done("c/0.0", 1.0)
     assert {one.id for one, _ in bench.dispatcher.outstanding()} == {"c/1.0", "a"}
+
+
+def test_computations_leave_rows_until_they_end_or_are_cancelled() -> None:
+    tasks = Computation("a", 1.0, ("h0", "h1"), phase="p"), Computation("b", 5.0)
+    react = at_start(*tasks)
+    bench = Bench(lambda event: [Cancel("b")] if event == Done(tasks[0], 0.0) else react(event))
+    bench.dispatcher.wake(1.0)
+    rows = bench.dispatcher.trace.computations
+    assert [(row.id, row.phase, row.hosts, row.start, row.end) for row in rows] == [
+        ("a", "p", ("h0", "h1"), 0.0, 1.0),
+        ("b", "", (), 0.0, 1.0),
+    ]
+
+
+def test_a_phase_owns_what_crosses_while_its_transfers_are_not_over() -> None:
+    seen = [Crossing(0, 0)]
+    later = transfer("later", phase="p")
+    react = at_start(chain(phase="p"), transfer("other", phase="q"))
+    bench = Bench(lambda event: [Run(later)] if event == Timer("on") else react(event), crossed=lambda: seen[0])
+    bench.ready()
+    seen[0] = Crossing(100, 10)
+    bench.done("c/0.0", 1.0)  # the chain's second transfer is still to come
+    bench.ready(1.0)
+    seen[0] = Crossing(300, 20)
+    bench.done("c/1.0", 2.0)
+    seen[0] = Crossing(1300, 1020)  # by q alone
+    bench.dispatcher.tell(Timer("on"), 3.0)
+    bench.ready(3.0)
+    seen[0] = Crossing(1301, 1022)
+    bench.done("later", 4.0)
+    bench.done("other", 5.0)
+    phases = bench.dispatcher.trace.phases
+    assert (phases["p"].circuit_bytes, phases["p"].core_bytes) == (301, 22)
+    assert (phases["q"].circuit_bytes, phases["q"].core_bytes) == (1301, 1022), "p's at the same time is in it"
+
+
+def test_what_fails_closes_its_phase_too() -> None:
+    seen = [Crossing(0, 0)]
+    bench = Bench(at_start(chain(phase="p", chunks=2), transfer("a", phase="p")), crossed=lambda: seen[0])
+    first, *_ = bench.ready()
+    bench.done("a", 0.5)
+    seen[0] = Crossing(7, 0)
+    bench.dispatcher.failed(first, "no path", 1.0)
+    assert bench.dispatcher.trace.phases["p"].circuit_bytes == 7

@@ -10,6 +10,7 @@ import pytest
 
 from emu.model.conditions import Conditions
 from emu.model.engine import Outcome, simulate
+from emu.overlap import communication
 from emu.scenario import build_fabrics, cluster_of, load
 from emu.scenario.build import BuiltFabric
 from emu.scenario.rl_spec import RlWorkload
@@ -118,3 +119,21 @@ def test_without_the_change_the_thin_core_is_in_the_way() -> None:
     optical, electrical = between_pods(outcome, hybrid)
     assert electrical > WEIGHTS
     assert optical + electrical >= 3 * WEIGHTS + 2 * 9_663_676_416
+
+
+def test_what_an_iteration_exposes_is_what_no_computation_hides() -> None:
+    """Training: its last bucket. Weight sync: all of it, for all its hosts wait."""
+    shape = replace(DEFAULT, training=replace(DEFAULT.training, backward=2.0, buckets=8))
+    found = communication(run(shape).trace)
+    exposed = bucket_sizes(8)[-1] * 1.5 / RATE
+    assert found["training"].exposed == pytest.approx(exposed)
+    assert found["training"].total == pytest.approx(WEIGHTS * 1.5 / RATE)
+    assert found["weight-sync"].hidden == pytest.approx(0, abs=1e-9)
+    assert found["weight-sync"].total == pytest.approx(WEIGHTS * (8 - 1 + 16) / 16 / RATE)
+
+
+def test_weights_cross_by_circuits_and_on_the_tree_by_its_core() -> None:
+    fat, hybrid = shipped()
+    on_tree, on_circuits = (run(DEFAULT, 8, built).trace.phases["weight-sync"] for built in (fat, hybrid))
+    assert (on_circuits.circuit_bytes, on_circuits.core_bytes) == (3 * WEIGHTS, 0)
+    assert (on_tree.circuit_bytes, on_tree.core_bytes) == (0, 3 * WEIGHTS)

@@ -95,6 +95,7 @@ def slower(trace: Trace, factor: float) -> Trace:
         ],
         [replace(row, start=row.start * factor, end=row.end * factor) for row in trace.collectives],
         {name: replace(row, start=row.start * factor, end=row.end * factor) for name, row in trace.phases.items()},
+        [replace(row, start=row.start * factor, end=row.end * factor) for row in trace.computations],
         end=trace.end * factor,
         complete=True,
     )
