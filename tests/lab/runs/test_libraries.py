@@ -44,7 +44,7 @@ def test_ryu_rewires_a_run_and_the_manifest_names_it(tmp_path: Path, monkeypatch
     assert out, words
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     (fabric,) = manifest["fabrics"]
-    assert fabric["versions"]["controller"].startswith(libraries.VERSIONS[libraries.RYU])
+    assert fabric["facts"]["versions"]["controller"].startswith(libraries.VERSIONS[libraries.RYU])
     (change,) = _rows(tmp_path, "circuits")
     assert (change["epoch"], change["outcome"]) == ("1", "committed")
     links = _rows(tmp_path, "links")
