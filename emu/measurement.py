@@ -6,6 +6,7 @@ counts them (Ethernet header in, preamble, gap and FCS out).
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,12 +65,39 @@ class LinkCounters:
 
 
 @dataclass(slots=True)
+class DataPlane:
+    """What probe frames saw of one OCS in a change, see `emu.lab.probing`.
+
+    dark: from the last frame that left by a circuit that goes to the first by one that comes; None if not measured.
+    resolution_wall: wall seconds by which that may be too long: the distance of probes. last_wall: of the last frame,
+    after DARK was sent. first_wall: of the first frame, after LIGHT was sent.
+    problem: what went wrong by the word of the probes, or empty.
+    """
+
+    ocs: str
+    dark: float | None = None
+    resolution_wall: float = 0.0
+    last_wall: float | None = None
+    first_wall: float | None = None
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class Service:
+    """How long one flow that a change affected stood still, as its receiver saw it: between two reads of payload."""
+
+    flow: str
+    gap: float
+
+
+@dataclass(slots=True)
 class CircuitChange:
-    """One scheduled change of epoch as it happened.
+    """One scheduled change of epoch as it happened, with four figures for its dark time that are never mixed.
 
     asked_at, asked_dark: from the schedule. dark_at, lit_at: when the last delete was sent, and when the last barrier
     after the new circuits was answered. late_wall: wall seconds by which the first commit missed its instant.
     outcome: `committed`, or `aborted: reason`.
+    data_plane: an entry for each OCS that was probed. service: one for each flow that crossed a circuit that changed.
     """
 
     epoch: int
@@ -79,11 +107,54 @@ class CircuitChange:
     lit_at: float
     late_wall: float
     outcome: str = "committed"
+    data_plane: list[DataPlane] = field(default_factory=list)
+    service: list[Service] = field(default_factory=list)
 
     @property
     def control_dark(self) -> float:
         """Dark time as the control plane saw it: last delete sent to last barrier reply."""
         return self.lit_at - self.dark_at
+
+    @property
+    def data_plane_dark(self) -> float | None:
+        """Dark time of the data plane: the longest of all OCSs that were measured, None if none was."""
+        return max((plane.dark for plane in self.data_plane if plane.dark is not None), default=None)
+
+    @property
+    def resolution_wall(self) -> float | None:
+        """Wall seconds by which `data_plane_dark` may be too long; None where that is not measured."""
+        measured = (plane.resolution_wall for plane in self.data_plane if plane.dark is not None)
+        return max(measured, default=None)
+
+    @property
+    def service_dark(self) -> float | None:
+        """Dark time of the service: the median of the affected flows, TCP's recovery included; None without any."""
+        return statistics.median(flow.gap for flow in self.service) if self.service else None
+
+    @property
+    def transport_share(self) -> float | None:
+        """What the transport added: service minus data plane; None unless both were measured."""
+        service, plane = self.service_dark, self.data_plane_dark
+        return None if service is None or plane is None else service - plane
+
+
+@dataclass(slots=True)
+class CircuitUse:
+    """One circuit in one epoch; or, without out_port, an OCS port where packets came in that had no circuit.
+
+    lit: modelled seconds. duty: lit by the length of the run. bytes, packets: frames that left by it. lost: packets
+    that came in by its port and did not leave, in the dark time at either end of the epoch or for want of a circuit.
+    """
+
+    epoch: int
+    ocs: str
+    in_port: int
+    out_port: int | None
+    lit: float
+    duty: float
+    bytes: int
+    packets: int
+    lost: int
 
 
 @dataclass(slots=True)
@@ -120,6 +191,7 @@ class Repeat:
     jumped: float = 0.0
     jumps: int = 0
     decisions: list[Decision] = field(default_factory=list)
+    circuits: list[CircuitUse] = field(default_factory=list)
 
 
 @dataclass(slots=True)
