@@ -83,6 +83,8 @@ class Lane:
     awaited: int = 1
     last_read: float = 0.0
     retransmits: int = 0
+    follower: Callable[[float], None] | None = None
+    """Told the wall second of each read, if anybody wants to know."""
 
 
 class Lanes:
@@ -157,6 +159,12 @@ class Lanes:
         lane.reading.append(part)
         if not lane.armed:
             self._write(lane)
+
+    def follow(self, lane: Lane, follower: Callable[[float], None] | None) -> None:
+        """Read a lane frame by frame from now on and tell the wall second of each read; None: no longer."""
+        lane.follower = follower
+        if lane.receiver is not None and not lane.closed:
+            self._await(lane, lane.receiver)
 
     def close(self, key: LaneKey) -> None:
         """Close a connection, or stop to open it; what was on it is dropped."""
@@ -272,6 +280,8 @@ class Lanes:
             return
         now = time.monotonic()
         self.bytes_read += got
+        if lane.follower is not None:
+            lane.follower(now)
         lane.last_read = now
         while got and not lane.closed:  # what a finished part sets off may close this very lane
             part = lane.reading[0]
@@ -287,8 +297,8 @@ class Lanes:
             self._await(lane, receiver)
 
     def _await(self, lane: Lane, receiver: socket.socket) -> None:
-        """Be woken by the first byte of a part, then by batches, then by its last byte."""
-        part = lane.reading[0] if lane.reading else None
+        """Be woken by the first byte of a part, then by batches, then by its last byte; if followed, by every frame."""
+        part = lane.reading[0] if lane.reading and lane.follower is None else None
         awaited = 1 if part is None or part.first_byte == 0.0 else min(_BATCH, part.unread)
         if awaited != lane.awaited:
             lane.awaited = awaited
