@@ -8,8 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
-from controllers.channel import Aborted, Committed, ControllerError, Fault, Prepare, Prepared, Refused, SwitchLost
+from controllers.channel import (
+    Aborted,
+    Committed,
+    ControllerError,
+    Fault,
+    Prepare,
+    Prepared,
+    Refused,
+    Staged,
+    SwitchLost,
+)
 from controllers.checks import TableError, verify
 from controllers.client import Answered, ControllerClient
 from controllers.decisions import Decision
@@ -127,18 +138,45 @@ class Control:
         self._process.stop()
 
 
+class Witness(Protocol):
+    """Whoever measures changes of circuits while they happen."""
+
+    def begin(self, old: Epoch, new: Epoch, tables: Tables, at_ns: int | None, dark_ns: int) -> None:
+        """A change was handed over; see `Prepare`. tables: those of `old`."""
+        ...
+
+    def darkened(self, stage: Staged, dark_ns: int) -> None:
+        """The circuits that change are dark, for so long."""
+        ...
+
+    def committed(self, done: Committed, change: CircuitChange, epoch: Epoch) -> None:
+        """The circuits of `epoch` were acknowledged; `change` may still be filled in."""
+        ...
+
+    def given_up(self, holds: Epoch | None, now: float) -> None:
+        """The change was aborted; `holds`: its epoch, if that holds all the same."""
+        ...
+
+
 class LabCircuits:
     """Has circuits changed as a policy decides: hands each change to the controller and hears how it went."""
 
     def __init__(
-        self, control: Control, initial: Epoch, policy: CircuitPolicy, reconfiguration: float, loop: Loop
+        self,
+        control: Control,
+        initial: Epoch,
+        policy: CircuitPolicy,
+        reconfiguration: float,
+        loop: Loop,
+        witness: Witness | None = None,
     ) -> None:
-        """`initial` must be installed already; nothing is decided before `use`."""
+        """`initial` must be installed already; nothing is decided before `use`. witness: told of every change."""
         self.changes: list[CircuitChange] = []
         self._control, self._loop = control, loop
         self._initial, self._policy, self._reconfiguration = initial, policy, reconfiguration
         self._installed = initial
         self._pending: EpochChange | None = None
+        self._witness = witness
         self.use(ModelClock(1.0))
         loop.watch(control.client.fileno(), select.EPOLLIN, lambda _: self.poll())
 
@@ -203,7 +241,10 @@ class LabCircuits:
             frozenset(node.name for node in self._control.fabric.ocses),
             self._control.dpids,
         )
-        dark = round(change.reconfiguration * self._clock.tdf * 1e9)
+        dark = self._dark_ns(change)
+        if self._witness is not None:
+            tables = self._control.tables(self._installed)
+            self._witness.begin(self._installed, change.epoch, tables, at_ns, dark)
         with _as_lab_error("circuits"):
             self._control.client.submit(Prepare(self._control.name_of(change), step.dark, step.light, at_ns, dark))
 
@@ -221,6 +262,8 @@ class LabCircuits:
         with _as_lab_error("circuits"):
             for heard in self._control.client.poll():
                 match heard:
+                    case Staged():
+                        self._stage(heard)
                     case Committed():
                         self._commit(heard)
                     case Aborted():
@@ -238,6 +281,13 @@ class LabCircuits:
         """Stop to listen."""
         self._loop.forget(self._control.client.fileno())
 
+    def _stage(self, stage: Staged) -> None:
+        if self._witness is not None and self._pending is not None and stage.stage == "dark":
+            self._witness.darkened(stage, self._dark_ns(self._pending))
+
+    def _dark_ns(self, change: EpochChange) -> int:
+        return round(change.reconfiguration * self._clock.tdf * 1e9)
+
     def _commit(self, done: Committed) -> None:
         change = self._end()
         self.changes.append(
@@ -250,6 +300,8 @@ class LabCircuits:
                 late_wall=done.dark.lateness,
             )
         )
+        if self._witness is not None:
+            self._witness.committed(done, self.changes[-1], change.epoch)
         self._installed = change.epoch
         self._keeper.committed(self._clock.now())
 
@@ -259,6 +311,8 @@ class LabCircuits:
         self.changes.append(
             CircuitChange(change.epoch.number, change.at, change.reconfiguration, now, now, 0.0, f"aborted: {reason}")
         )
+        if self._witness is not None:
+            self._witness.given_up(change.epoch if committed else None, now)
         if committed:
             self._installed = change.epoch
         self._keeper.aborted(reason, now, holds=committed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -14,6 +15,7 @@ from emu.lab.calibrate import LinkCalibrator, Rates, farthest_permutation
 from emu.lab.control import LabCircuits
 from emu.lab.counters import emulated_rates
 from emu.lab.crosscheck import cross_check
+from emu.lab.darktime import DarkTime
 from emu.lab.inspection import inspect, slow_links
 from emu.lab.job import Job
 from emu.lab.lab import Lab
@@ -172,7 +174,8 @@ class Session:
             lab.control.install(self.built.epoch)
         orchestrator = build_orchestrator(self._scenario, self._cluster, seed=seed, buckets=self._job.buckets)
         built = self.built
-        circuits = LabCircuits(lab.control, built.epoch, built.policy, built.reconfiguration, lab.loop)
+        dark = DarkTime(lab, lanes, built.epoch, self._scale.tdf)
+        circuits = LabCircuits(lab.control, built.epoch, built.policy, built.reconfiguration, lab.loop, dark)
         emulation = self._scenario.emulation
         total = max(1, len(prediction.trace.flows))
         engine = PacketEngine(
@@ -192,9 +195,11 @@ class Session:
             engine.run()
         finally:
             circuits.stop()
-            self.measurement.repeats.append(
-                self._result(seed, engine, circuits, prediction, before, time.monotonic() - began)
-            )
+            used = dark.finish(engine.dispatcher.trace.end)
+            after = Snapshot.take(lab, dark.probes)
+            dark.close()
+            result = self._result(seed, engine, circuits, prediction, (before, after), time.monotonic() - began)
+            self.measurement.repeats.append(replace(result, circuits=used))
 
     def _pulse(self, engine: PacketEngine, total: int, now: float) -> None:
         self.lab.check_alive()
@@ -207,10 +212,10 @@ class Session:
         engine: PacketEngine,
         circuits: LabCircuits,
         prediction: Prediction,
-        before: Snapshot,
+        counted: tuple[Snapshot, Snapshot],
         wall: float,
     ) -> Repeat:
-        after, lag = Snapshot.take(self.lab), self.lab.loop.lag
+        (before, after), lag = counted, self.lab.loop.lag
         health = Health(
             idle_cpu=after.cpu.idle_share_since(before.cpu),
             lag_p50=lag.quantile(0.5),

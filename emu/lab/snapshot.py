@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 from emu.lab.counters import PortCount, dark_drops, switch_drops
 from emu.lab.lab import Lab
 from emu.lab.openvswitch import BUFFER_BYTES
+from emu.lab.probing import FRAME_BYTES
 from emu.lab.system import CpuTimes
 from topologies.fabric import Port
 
@@ -27,10 +29,10 @@ class Snapshot:
     retransmits: int
 
     @classmethod
-    def take(cls, lab: Lab) -> Self:
-        """Read them all."""
+    def take(cls, lab: Lab, probes: Mapping[Port, int] = MappingProxyType({})) -> Self:
+        """Read them all. probes: by port, the frames (of `FRAME_BYTES`) that are no traffic, taken off again."""
         states = lab.buffers.states() if lab.buffers else ()
-        ports = lab.ports.read()
+        ports = {port: _without(count, probes.get(port, 0)) for port, count in lab.ports.read().items()}
         return cls(
             cpu=CpuTimes.read(),
             ports=ports,
@@ -40,6 +42,10 @@ class Snapshot:
             smallest_buffer=min((min(s.send_buffer, s.receive_buffer) for s in states), default=BUFFER_BYTES),
             retransmits=sum(_retransmits(lab, host.name) for host in lab.fabric.hosts),
         )
+
+
+def _without(count: PortCount, probes: int) -> PortCount:
+    return replace(count, bytes=count.bytes - probes * FRAME_BYTES, packets=count.packets - probes)
 
 
 def _retransmits(lab: Lab, host: str) -> int:
