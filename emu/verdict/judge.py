@@ -7,7 +7,7 @@ from typing import Final
 
 from emu.measurement import Measurement
 from emu.model.ideal import Prediction
-from emu.verdict import health_rules, lab_rules, link_rules, time_rules
+from emu.verdict import circuit_rules, health_rules, lab_rules, link_rules, time_rules
 from emu.verdict.case import Case
 from emu.verdict.levels import Reason, Verdict
 from emu.verdict.thresholds import THRESHOLDS, Thresholds
@@ -24,7 +24,7 @@ RULES: Final[tuple[Callable[[Case], Iterator[Reason]], ...]] = (
     link_rules.switch_drops,
     health_rules.retransmits,
     health_rules.connections,
-    time_rules.circuit_changes,
+    circuit_rules.circuit_changes,
     health_rules.charged_messages,
     time_rules.completion,
 )

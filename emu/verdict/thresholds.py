@@ -100,11 +100,15 @@ class Thresholds:
     late_connections: Band = at_most(0)
     """Connections that should have been open before time zero and were not."""
 
-    change_late: Band = at_most(0.10)
+    change_late: Band = at_most(0.10, 1.0)
     """By how much a change of circuits missed its instant, by its dark time."""
 
     dark_error: Band = at_most(0.25)
     """Relative difference between the dark time that was asked for and the control plane's."""
+
+    data_plane_error: Band = at_most(0.25)
+    """The same of the data plane's, beyond what the distance of probe frames leaves open. Not judged where it was not
+    measured; where probes show that a circuit did not go dark, or did not light, a run is INVALID."""
 
     charged_share: Band = at_most(0.05)
     """Share of a phase's fabric bytes that were too small to send and charged in time instead."""

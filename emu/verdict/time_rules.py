@@ -1,10 +1,9 @@
-"""Rules on times: measured against ideal, and circuit changes against their schedule."""
+"""Rules on times: measured against ideal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from emu.measurement import CircuitChange
 from emu.records import Trace
 from emu.units import format_duration
 from emu.verdict.case import Case, graded, median
@@ -61,27 +60,3 @@ def _compare(case: Case, place: str, measured: float | None, ideal: float) -> It
         f"outside {band.good[0]:g} to {band.good[1]:g}"
     )
     yield from graded("completion", band, ratio, place, text)
-
-
-def circuit_changes(case: Case) -> Iterator[Reason]:
-    """Circuits changed at their instants, and were dark as long as asked."""
-    for place, repeat in case.repeats():
-        for change in repeat.changes:
-            name = f"epoch {change.epoch}" if place == "run" else f"epoch {change.epoch}, {place}"
-            if change.outcome != "committed":
-                text = f"the change of circuits was {change.outcome}"
-                yield Reason("INVALID", name, text, "circuit_changes")
-            elif change.asked_dark > 0:
-                yield from _timeliness(case, name, change)
-
-
-def _timeliness(case: Case, name: str, change: CircuitChange) -> Iterator[Reason]:
-    dark = change.asked_dark * case.tdf
-    text = f"circuits changed {format_duration(change.late_wall)} late, at {format_duration(dark)} of dark wall time"
-    yield from graded("change_late", case.thresholds.change_late, change.late_wall / dark, name, text)
-    error = abs(change.control_dark - change.asked_dark) / change.asked_dark
-    text = (
-        f"circuits were dark for {format_duration(change.control_dark)} "
-        f"where {format_duration(change.asked_dark)} were asked for"
-    )
-    yield from graded("dark_error", case.thresholds.dark_error, error, name, text)

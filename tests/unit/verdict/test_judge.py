@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from emu.measurement import CircuitChange, CrossCheck, Finding, Measurement
+from emu.measurement import CircuitChange, CrossCheck, DataPlane, Finding, Measurement
 from emu.model.ideal import Prediction
 from emu.records import CollectiveRecord, FailureRecord, FlowRecord
 from emu.verdict import Level, Verdict, judge
@@ -433,6 +433,8 @@ def test_a_late_change_is_degraded(spoiled: Callable[..., Verdict]) -> None:
     # The dark time is 10 ms, 200 ms in the lab.
     expect(spoiled(late(0.021), number=1), "DEGRADED", "epoch 1, repeat 1", "21 ms late", "200 ms")
     assert spoiled(late(0.019), number=1).level == "VALID"
+    # Later than its whole dark time: whatever was meant to happen in it happened elsewhere.
+    expect(spoiled(late(0.3), number=1), "INVALID", "epoch 1, repeat 1", "300 ms late")
 
 
 def test_a_dark_time_of_another_length_is_degraded(spoiled: Callable[..., Verdict]) -> None:
@@ -440,6 +442,52 @@ def test_a_dark_time_of_another_length_is_degraded(spoiled: Callable[..., Verdic
         m.repeats[1].changes[0].lit_at = m.repeats[1].changes[0].dark_at + 0.013
 
     expect(spoiled(spoil, number=1), "DEGRADED", "epoch 1, repeat 2", "dark for 13 ms", "10 ms were asked for")
+
+
+def probed(*planes: DataPlane) -> Spoil:
+    """The first repeat's change was probed, and this is what probes say. Asked were 10 ms, 200 ms in the lab."""
+
+    def spoil(m: Measurement) -> None:
+        m.repeats[0].changes[0].data_plane = list(planes)
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("dark", "resolution", "level"),
+    [
+        (0.0124, 0.0, "VALID"),
+        (0.0126, 0.0, "DEGRADED"),
+        (0.0076, 0.0, "VALID"),
+        (0.0074, 0.0, "DEGRADED"),
+        (0.0126, 0.004, "VALID"),  # 0.2 ms of modelled time may be the probes' own
+        (0.0140, 0.004, "DEGRADED"),
+        (-0.001, 0.002, "DEGRADED"),
+    ],
+)
+def test_the_data_planes_dark_time_is_held_against_the_asked_one(
+    spoiled: Callable[..., Verdict], dark: float, resolution: float, level: Level
+) -> None:
+    verdict = spoiled(probed(DataPlane("o0", dark, resolution, 0.001, 0.002)), number=1)
+    if level == "VALID":
+        assert verdict.level == "VALID"
+        return
+    expect(verdict, level, "o0, epoch 1, repeat 1", "10 ms were asked for", "by probe frames")
+    assert [reason.rule for reason in verdict.reasons] == ["data_plane_error"]
+
+
+def test_one_ocs_of_several_is_named(spoiled: Callable[..., Verdict]) -> None:
+    verdict = spoiled(probed(DataPlane("o0", 0.0101), DataPlane("o1", 0.02), DataPlane("o2")), number=1)
+    assert [reason.place for reason in verdict.reasons] == ["o1, epoch 1, repeat 1"]
+
+
+def test_a_circuit_that_did_not_do_what_it_should_is_invalid(spoiled: Callable[..., Verdict]) -> None:
+    verdict = spoiled(probed(DataPlane("o0", problem="no probe passed the new circuit o0:1 -> o0:4")), number=1)
+    expect(verdict, "INVALID", "o0, epoch 1, repeat 1", "o0:1 -> o0:4")
+
+
+def test_what_was_not_measured_is_not_judged(spoiled: Callable[..., Verdict]) -> None:
+    assert spoiled(probed(DataPlane("o0")), number=1).level == "VALID"
 
 
 def test_an_aborted_change_is_invalid(spoiled: Callable[..., Verdict]) -> None:
