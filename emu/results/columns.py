@@ -153,8 +153,48 @@ CIRCUITS = Table(
         _seconds("lit_at_s", "when the last barrier after the new circuits was answered"),
         _seconds("control_dark_s", "lit_at_s - dark_at_s: dark time as the control plane saw it"),
         _wall("control_dark_wall_s", "the same in the lab: times TDF"),
+        _seconds(
+            "data_plane_dark_s",
+            "from the last frame that left by a circuit that goes to the first by one that comes, by probe frames; the "
+            "longest of all OCSs; empty if not measured",
+        ),
+        _wall("data_plane_dark_wall_s", "the same in the lab: times TDF"),
+        _wall("data_plane_resolution_wall_s", "by how much that may be too long: the distance of probes"),
+        _wall("last_frame_wall_s", "from the command to go dark to the last frame, at the slowest OCS"),
+        _wall("first_frame_wall_s", "from the command to light to the first frame, at the slowest OCS"),
+        _seconds(
+            "service_dark_s",
+            "how long the affected flows stood still: between two of their receivers' reads of payload, the median "
+            "flow; TCP's recovery included; empty if no flow was affected",
+        ),
+        _wall("service_dark_wall_s", "the same in the lab: times TDF"),
+        _seconds("service_dark_max_s", "the same of the flow that stood longest"),
+        _count("affected_flows", "transfers that were half received when a circuit on their way went dark"),
+        _seconds("transport_share_s", "service_dark_s - data_plane_dark_s: the transport's share"),
         _wall("late_wall_s", "by how much the first commit missed its instant"),
-        _text("outcome", "`committed`, or `aborted: ` and why"),
+        _text("outcome", "`committed`, or `aborted: ` and why; and what probe frames found wrong"),
+    ),
+)
+
+CIRCUIT_USE = Table(
+    "circuit_use",
+    "circuit in each epoch, and OCS port that lost packets for want of one",
+    (
+        *_COMMON,
+        _count("epoch", "while it was committed"),
+        _text("ocs", "the optical circuit switch"),
+        _count("in_port", "the port of it where light enters"),
+        _count("out_port", "the port where it leaves; empty for a port without a circuit"),
+        _seconds("lit_s", "how long it was lit in this epoch"),
+        _ratio("duty", "lit_s by the length of the run"),
+        _count("payload_bytes", "payload that left by it, retransmissions included, times sigma", "B"),
+        _count("frame_bytes_emulated", "frames that left by it in the lab, with Ethernet header", "B"),
+        _count("packets", "frames that left by it in the lab"),
+        _count(
+            "lost_packets",
+            "frames that came in and did not leave: in the dark before it was lit (from the middle of that time) and "
+            "after it went dark (to the middle of that)",
+        ),
     ),
 )
 
@@ -194,4 +234,4 @@ EVENTS = Table(
     ),
 )
 
-TABLES: Final = (FLOWS, COLLECTIVES, PHASES, CIRCUITS, LINKS, EVENTS)
+TABLES: Final = (FLOWS, COLLECTIVES, PHASES, CIRCUITS, CIRCUIT_USE, LINKS, EVENTS)

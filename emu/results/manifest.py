@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from emu.measurement import CrossCheck, Finding, Health, LabFacts, LinkCalibration, Repeat
+from emu.measurement import CircuitChange, CrossCheck, DataPlane, Finding, Health, LabFacts, LinkCalibration, Repeat
 from emu.outcome import FabricOutcome, Outcome
 from emu.results.columns import SCHEMA_VERSION, TABLES
 from emu.scenario.schema import Transport
@@ -36,6 +36,41 @@ class ScaleEntry(_Entry):
     """Whether emu or the scenario chose it; `plan` says why."""
 
 
+class ChangeEntry(_Entry):
+    """One change of circuits: its dark time by four measures. Modelled seconds; null is what was not measured."""
+
+    epoch: int
+    """The epoch that it led to."""
+    outcome: str
+    """`committed`, or `aborted: ` and why."""
+    asked_dark_s: float
+    """What was asked for."""
+    control_dark_s: float | None
+    """The control plane's: last delete sent to last barrier reply."""
+    data_plane_dark_s: float | None
+    """The data plane's: last frame by a circuit that goes to first frame by one that comes, at the slowest OCS."""
+    service_dark_s: float | None
+    """The service's: how long the affected flows stood still, the median flow."""
+    transport_share_s: float | None
+    """Service minus data plane."""
+    data_plane: list[DataPlane]
+    """By OCS, what probe frames saw; `_wall`: wall seconds."""
+
+    @classmethod
+    def of(cls, change: CircuitChange) -> ChangeEntry:
+        """The entry of one change."""
+        return cls(
+            epoch=change.epoch,
+            outcome=change.outcome,
+            asked_dark_s=change.asked_dark,
+            control_dark_s=change.control_dark if change.outcome == "committed" else None,
+            data_plane_dark_s=change.data_plane_dark,
+            service_dark_s=change.service_dark,
+            transport_share_s=change.transport_share,
+            data_plane=change.data_plane,
+        )
+
+
 class RepeatEntry(_Entry):
     """One run of the workload."""
 
@@ -53,6 +88,8 @@ class RepeatEntry(_Entry):
     """Modelled seconds that were jumped over."""
     health: Health
     """How machine and transport did. Times in wall seconds, sizes in bytes."""
+    changes: list[ChangeEntry]
+    """Every change of circuits, in order."""
 
 
 class FabricEntry(_Entry):
@@ -220,4 +257,5 @@ def _repeat(repeat: Repeat) -> RepeatEntry:
         jumps=repeat.jumps,
         jumped_s=repeat.jumped,
         health=repeat.health,
+        changes=[ChangeEntry.of(change) for change in repeat.changes],
     )

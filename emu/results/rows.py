@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from emu.measurement import CircuitChange, LinkCounters, Repeat
+from emu.measurement import LinkCounters, Repeat
 from emu.outcome import FabricOutcome
 from emu.packet.engine import Scale
 from emu.records import CollectiveRecord, FlowRecord, PhaseRecord
-from emu.results.columns import CIRCUITS, COLLECTIVES, EVENTS, FLOWS, LINKS, PHASES, Value
+from emu.results.circuits import change_row, use_row
+from emu.results.columns import CIRCUIT_USE, CIRCUITS, COLLECTIVES, EVENTS, FLOWS, LINKS, PHASES, Value
 from emu.verdict.link_rules import payload
 from emu.wire import ETHERNET_HEADER, FRAME_OVERHEAD
 from topologies.fabric import Port
@@ -132,22 +133,12 @@ def _phase(run: _Run, row: PhaseRecord, ideal: float | None) -> dict[str, Any]:
 
 def _circuits(run: _Run) -> Iterator[dict[str, Any]]:
     for change in run.repeat.changes:
-        yield _change(run, change)
+        yield change_row(change, run.scale.tdf)
 
 
-def _change(run: _Run, change: CircuitChange) -> dict[str, Any]:
-    return {
-        "epoch": change.epoch,
-        "asked_at_s": change.asked_at,
-        "asked_dark_s": change.asked_dark,
-        "asked_dark_wall_s": change.asked_dark * run.scale.tdf,
-        "dark_at_s": change.dark_at,
-        "lit_at_s": change.lit_at,
-        "control_dark_s": change.control_dark,
-        "control_dark_wall_s": change.control_dark * run.scale.tdf,
-        "late_wall_s": change.late_wall,
-        "outcome": change.outcome,
-    }
+def _circuit_use(run: _Run) -> Iterator[dict[str, Any]]:
+    for use in run.repeat.circuits:
+        yield use_row(use, run.scale.sigma)
 
 
 def _links(run: _Run) -> Iterator[dict[str, Any]]:
@@ -219,6 +210,7 @@ _MAKERS: Final[Mapping[str, Callable[[_Run], Iterator[dict[str, Any]]]]] = {
     COLLECTIVES.name: _collectives,
     PHASES.name: _phases,
     CIRCUITS.name: _circuits,
+    CIRCUIT_USE.name: _circuit_use,
     LINKS.name: _links,
     EVENTS.name: _events,
 }
