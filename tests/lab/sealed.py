@@ -63,7 +63,7 @@ def _run(body: Callable[..., None], arguments: dict[str, Any], timeout: float) -
         pytest.skip("needs root, to make namespaces")
     module = ".".join(Path(body.__code__.co_filename).resolve().relative_to(ROOT).with_suffix("").parts)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with tempfile.TemporaryDirectory(prefix="emu-") as directory:
+    with tempfile.TemporaryDirectory(prefix="sealed-") as directory:
         command = [*SEAL, sys.executable, "-m", __name__, module, body.__name__, directory, json.dumps(arguments)]
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout, check=False

@@ -85,7 +85,7 @@ def test_repeats_and_circuit_changes_are_in_the_tables(tmp_path: Path) -> None:
     for row in fabric["collectives"]:
         assert row["cct_min"] <= row["cct"] <= row["cct_max"]
     changes = _rows(tmp_path, "circuits")
-    assert [(row["repeat"], row["epoch"]) for row in changes] == [("0", "1"), ("0", "2"), ("1", "1"), ("1", "2")]
+    assert [(row["repeat"], row["epoch"]) for row in changes] == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
     assert {row["outcome"] for row in changes} == {"committed"}
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["fabrics"][0]["datapath"] in ("user", "kernel")
