@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from emu.counterfactual import Counterfactual
 from emu.measurement import Measurement
 from emu.model.ideal import Prediction
 from emu.packet.engine import Scale
@@ -15,12 +16,16 @@ from emu.verdict.levels import Level, Verdict, worst
 
 @dataclass(frozen=True, slots=True)
 class FabricOutcome:
-    """One fabric: what was built, what should have come out, what did, and whether that can be trusted."""
+    """One fabric: what was built, what should have come out, what did, and whether that can be trusted.
+
+    counterfactuals: what the model says of the fabric as it is not, where that was asked for.
+    """
 
     built: BuiltFabric
     prediction: Prediction
     measurement: Measurement
     verdict: Verdict
+    counterfactuals: tuple[Counterfactual, ...] = ()
 
     @property
     def name(self) -> str:

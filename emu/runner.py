@@ -7,9 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from emu.counterfactual import counterfactuals
 from emu.errors import EmuError
 from emu.lab.job import CAPACITY, MEASUREMENT, Job, read_capacity
 from emu.lab.rooms import HostRoom, Room
@@ -35,11 +37,13 @@ def run(
     overrides: Mapping[str, Any] | None = None,
     plugins: Sequence[Path] = (),
     listener: Listener = silent,
+    counterfactual: bool = False,
 ) -> Outcome:
     """Run a scenario file to its end and write its run directory.
 
     out: the run directory (default: a new one under `runs/`). overrides: top-level keys that replace the file's.
-    plugins: Python files that register builders. listener: hears the progress.
+    plugins: Python files that register builders. listener: hears the progress. counterfactual: let the model also say
+    what fabrics with circuits would do if those changed in no time, or never.
 
     Raises InputError for a scenario that cannot be run, LabError where the machine lacks something, before anything is
     built. What goes wrong inside a lab is in the outcome's measurements and verdict. An interrupt ends the run; what
@@ -51,7 +55,8 @@ def run(
     room = HostRoom()
     room.check(out or Path.cwd())
     directory = create_directory(scenario, out)
-    return _Run(scenario, built, directory, tuple(str(plugin.resolve()) for plugin in plugins), listener, room).go()
+    files = tuple(str(plugin.resolve()) for plugin in plugins)
+    return _Run(scenario, built, directory, files, listener, room, counterfactual).go()
 
 
 def predict(scenario: Scenario, built: BuiltFabric, *, seed: int, buckets: int | None, lead: float = 0.0) -> Prediction:
@@ -78,6 +83,7 @@ class _Run:
     plugins: tuple[str, ...]
     listener: Listener
     room: Room
+    counterfactual: bool = False
     began: float = field(default_factory=time.time)
 
     def go(self) -> Outcome:
@@ -178,14 +184,7 @@ class _Run:
         for built in self.built:
             measurement = measured.get(built.fabric.name)
             if measurement is not None:
-                prediction = predict(
-                    self.scenario,
-                    built,
-                    seed=self.scenario.seed,
-                    buckets=chosen.buckets,
-                    lead=DECISION_LEAD / chosen.scale.tdf,
-                )
-                outcomes.append(FabricOutcome(built, prediction, measurement, judge(measurement, prediction)))
+                outcomes.append(self._outcome(built, measurement, chosen))
         return Outcome(
             directory=self.directory,
             scenario=self.scenario,
@@ -196,3 +195,15 @@ class _Run:
             began=self.began,
             wall=wall,
         )
+
+    def _outcome(self, built: BuiltFabric, measurement: Measurement, chosen: Plan) -> FabricOutcome:
+        predicting = partial(
+            predict,
+            self.scenario,
+            seed=self.scenario.seed,
+            buckets=chosen.buckets,
+            lead=DECISION_LEAD / chosen.scale.tdf,
+        )
+        prediction = predicting(built)
+        others = counterfactuals(built, predicting) if self.counterfactual else ()
+        return FabricOutcome(built, prediction, measurement, judge(measurement, prediction), others)

@@ -53,6 +53,12 @@ Out = Annotated[
     typer.Option(metavar="DIR", help="Run directory, new or empty. Default: runs/NAME-DATE-TIME.", show_default=False),
 ]
 AnyEngine = Annotated[Engine | None, typer.Option(help="What moves the bytes.", show_default=False)]
+Counterfactual = Annotated[
+    bool,
+    typer.Option(
+        "--counterfactual", help="Let the model also say what circuits would do if they changed in no time, or never."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a defect.")]
 
@@ -88,6 +94,7 @@ def run(
     out: Out = None,
     seed: Seed = None,
     repeat: Repeat = None,
+    counterfactual: Counterfactual = False,
     json: Json = False,
     plugin: Plugins = None,
     debug: Debug = False,
@@ -105,7 +112,14 @@ def run(
     messages = Console(stderr=True, highlight=False)
     live = console.is_terminal and messages.is_terminal
     with display(messages, live=live) as listener:
-        outcome = run_scenario(scenario, out=out, overrides=overrides, plugins=plugin or (), listener=listener)
+        outcome = run_scenario(
+            scenario,
+            out=out,
+            overrides=overrides,
+            plugins=plugin or (),
+            listener=listener,
+            counterfactual=counterfactual,
+        )
     _show(console, outcome, as_json=json)
     return Exit.INTERRUPTED if outcome.interrupted else OF_VERDICT[outcome.verdict]
 

@@ -78,7 +78,7 @@ def _markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join("| " + " | ".join(" ".join(cell.split()) for cell in line) + " |\n" for line in lines)
 
 
-_ENTRIES: Final = ("ScaleEntry", "FabricEntry", "RepeatEntry", "ChangeEntry")
+_ENTRIES: Final = ("ScaleEntry", "FabricEntry", "RepeatEntry", "ChangeEntry", "CounterfactualEntry")
 _PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "columns": _columns,
     "manifest": _manifest,

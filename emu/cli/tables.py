@@ -10,21 +10,24 @@ from rich.padding import Padding
 from rich.text import Text
 
 from emu.cli.grid import Field, Group, show_grid
+from emu.cli.levels import level_text
+from emu.cli.phase_tables import show_counterfactuals, show_phases
 from emu.results.summary import CollectiveSummary, FabricSummary, FlowSummary, RunSummary
 from emu.units import format_duration, format_size
 from emu.verdict.levels import Level, Reason
 
-_COLOURS: dict[Level, str] = {"VALID": "green", "DEGRADED": "yellow", "INVALID": "red"}
 _LIKE = 3
 """So many reasons of one rule are shown; the manifest has all."""
 
 
 def show_run(console: Console, summary: RunSummary) -> None:
     """Print the tables, the verdicts with their reasons, and where the results are."""
+    show_phases(console, summary)
     if any(fabric.collectives for fabric in summary.fabrics):
         _show_collectives(console, summary)
     if any(fabric.flows for fabric in summary.fabrics):
         _show_flows(console, summary)
+    show_counterfactuals(console, summary)
     if any(fabric.collectives or fabric.flows for fabric in summary.fabrics):
         console.print()
     scale = f"sigma {summary.sigma:g}, beta {summary.beta:g}, TDF {summary.tdf:g}"
@@ -37,7 +40,7 @@ def show_run(console: Console, summary: RunSummary) -> None:
 
 
 def _show_collectives(console: Console, summary: RunSummary) -> None:
-    """One group for each collective, one row for each fabric in it."""
+    """One group for each collective in the order of time, one row for each fabric in it."""
     rows = [(fabric, row) for fabric in summary.fabrics for row in fabric.collectives]
     groups: dict[str, list[tuple[str, dict[str, Text]]]] = {}
     for fabric, row in rows:
@@ -58,11 +61,12 @@ def _show_flows(console: Console, summary: RunSummary) -> None:
 
 
 def _heading(row: CollectiveSummary) -> str:
-    """For instance "gradients: ring all-reduce of 16 ranks, 15.26 GiB in 4 parts"."""
+    """For instance "training, gradients: ring all-reduce of 16 ranks, 15.26 GiB in 4 parts"."""
     size = format_size(row.bytes)
     if row.count > 1:
         size += f" in {row.count} parts" if row.summed else f", {row.count} times"
-    return f"{row.label}: {row.algorithm} {row.kind} of {row.ranks} ranks, {size}"
+    name = row.label if row.phase in ("", row.label) else f"{row.phase}, {row.label}"
+    return f"{name}: {row.algorithm} {row.kind} of {row.ranks} ranks, {size}"
 
 
 def _collective_cells(row: CollectiveSummary, fabric: FabricSummary) -> dict[str, Text]:
@@ -73,7 +77,7 @@ def _collective_cells(row: CollectiveSummary, fabric: FabricSummary) -> dict[str
         "ideal": Text("-" if row.ideal is None else format_duration(row.ideal)),
         "ratio": Text("-" if row.ratio is None else f"{row.ratio:.3f}"),
         "busbw": Text("-" if row.busbw is None else f"{row.busbw / 1e9:.4g} GB/s"),
-        "verdict": _level(fabric.verdict.level),
+        "verdict": level_text(fabric.verdict.level),
     }
 
 
@@ -83,7 +87,7 @@ def _flow_cells(row: FlowSummary, fabric: FabricSummary) -> dict[str, Text]:
     return {
         **{name: Text(format_duration(seconds)) for name, seconds in times.items()},
         **{name: Text("-" if value is None else f"{value:.2f}") for name, value in slowdowns.items()},
-        "verdict": _level(fabric.verdict.level),
+        "verdict": level_text(fabric.verdict.level),
     }
 
 
@@ -108,15 +112,11 @@ _FLOW: Final = (
 )
 
 
-def _level(level: Level) -> Text:
-    return Text(level, style=_COLOURS[level])
-
-
 # -- the verdict -----------------------------------------------------------------------------------------------------
 
 
 def _show_verdict(console: Console, fabric: FabricSummary) -> None:
-    console.print(Text.assemble((f"{fabric.name}: ", "bold"), _level(fabric.verdict.level)), soft_wrap=True)
+    console.print(Text.assemble((f"{fabric.name}: ", "bold"), level_text(fabric.verdict.level)), soft_wrap=True)
     for line in reason_lines(fabric.verdict.reasons):
         show_line(console, line, indent=2)
     for note in fabric.notes:

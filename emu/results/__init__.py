@@ -2,13 +2,17 @@
 
 from emu.results.directory import StoredRun, create_directory, read_run, write_run
 from emu.results.manifest import Manifest, emu_version, manifest_schema
+from emu.results.phase_summary import CounterfactualSummary, ModelledPhase, PhaseSummary
 from emu.results.summary import CollectiveSummary, FabricSummary, FlowSummary, RunSummary, summarise
 
 __all__ = [
     "CollectiveSummary",
+    "CounterfactualSummary",
     "FabricSummary",
     "FlowSummary",
     "Manifest",
+    "ModelledPhase",
+    "PhaseSummary",
     "RunSummary",
     "StoredRun",
     "create_directory",

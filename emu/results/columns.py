@@ -137,6 +137,25 @@ PHASES = Table(
         _count("charged_bytes", "payload in messages too small to send, counted in time", "B"),
         _count("local_bytes", "payload that stayed inside a host", "B"),
         _ratio("charged_share", "charged_bytes by all bytes for the fabric"),
+        _seconds("communication_s", "in which any of its transfers was under way, those inside a host left out"),
+        _seconds("exposed_s", "of these, in which some transfer was under way while neither of its hosts computed"),
+        _seconds("hidden_s", "communication_s - exposed_s"),
+        _seconds("ideal_communication_s", "communication_s in the fluid model"),
+        _seconds("ideal_exposed_s", "exposed_s in the fluid model"),
+        _seconds("ideal_hidden_s", "hidden_s in the fluid model"),
+        _seconds("dark_s", "in which some circuit was dark, by the data plane where it was measured, else by control"),
+        _ratio("dark_share", "dark_s / duration_s"),
+        _ratio("ideal_dark_share", "dark_share in the fluid model"),
+        _count("between_pods_bytes", "payload of its transfers, sent as packets, whose hosts are in two pods", "B"),
+        _count(
+            "circuit_bytes",
+            "payload that left OCSs by a circuit while any of its transfers was not over, by port counters, times "
+            "sigma: other phases' at the same time, second circuits on a way, and retransmissions included",
+            "B",
+        ),
+        _count("core_bytes", "likewise, payload that pods sent to packet switches that belong to no pod", "B"),
+        _count("ideal_circuit_bytes", "circuit_bytes in the fluid model", "B"),
+        _count("ideal_core_bytes", "core_bytes in the fluid model", "B"),
     ),
 )
 

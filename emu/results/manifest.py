@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from emu.measurement import CircuitChange, CrossCheck, DataPlane, Finding, Health, LabFacts, LinkCalibration, Repeat
 from emu.outcome import FabricOutcome, Outcome
 from emu.results.columns import SCHEMA_VERSION, TABLES
+from emu.results.phase_summary import CounterfactualSummary, summarise_counterfactual
 from emu.scenario.schema import Transport
 from emu.verdict.levels import Level, Verdict
 
@@ -92,6 +93,29 @@ class RepeatEntry(_Entry):
     """Every change of circuits, in order."""
 
 
+class CounterfactualEntry(_Entry):
+    """A fabric as it is not, by the model: nothing of it is measured."""
+
+    kind: str
+    """`no dark time` (of its policy or schedule) or `no reconfiguration` (the circuits of epoch 0 hold for ever)."""
+    end_s: float | None
+    """Modelled seconds from time zero to the end; null if some transfer never has a path."""
+    phases_s: dict[str, float | None]
+    """By phase, its duration in modelled seconds; null if it could not be finished."""
+    problems: dict[str, str]
+    """By phase that could not be finished, why not."""
+
+    @classmethod
+    def of(cls, summary: CounterfactualSummary) -> CounterfactualEntry:
+        """The entry of one counterfactual."""
+        return cls(
+            kind=summary.kind,
+            end_s=summary.end,
+            phases_s={phase.phase: phase.duration for phase in summary.phases},
+            problems={phase.phase: phase.problem for phase in summary.phases if phase.problem},
+        )
+
+
 class FabricEntry(_Entry):
     """One fabric and its lab."""
 
@@ -127,6 +151,8 @@ class FabricEntry(_Entry):
     """What the lab's own checks found wrong."""
     repeats: list[RepeatEntry]
     """Every run of the workload, in order."""
+    counterfactuals: list[CounterfactualEntry]
+    """What the model says of the fabric as it is not, with `--counterfactual`; else, or without an OCS, nothing."""
 
     @classmethod
     def of(cls, outcome: FabricOutcome, kind: str) -> FabricEntry:
@@ -149,6 +175,9 @@ class FabricEntry(_Entry):
             cross_check=measured.cross_check,
             findings=measured.findings,
             repeats=[_repeat(repeat) for repeat in measured.repeats],
+            counterfactuals=[
+                CounterfactualEntry.of(summarise_counterfactual(outcome, other)) for other in outcome.counterfactuals
+            ],
         )
 
 

@@ -9,9 +9,10 @@ from typing import Any, Final, cast
 from emu.measurement import LinkCounters, Repeat
 from emu.outcome import FabricOutcome
 from emu.packet.engine import Scale
-from emu.records import CollectiveRecord, FlowRecord, PhaseRecord
+from emu.records import CollectiveRecord, FlowRecord
 from emu.results.circuits import change_row, use_row
 from emu.results.columns import CIRCUIT_USE, CIRCUITS, COLLECTIVES, EVENTS, FLOWS, LINKS, PHASES, Value
+from emu.results.phases import PhaseFigures, measured_dark, modelled_dark, phase_figures
 from emu.verdict.link_rules import payload
 from emu.wire import ETHERNET_HEADER, FRAME_OVERHEAD
 from topologies.fabric import Port
@@ -108,26 +109,55 @@ def _collective(run: _Run, row: CollectiveRecord, ideal: float | None) -> dict[s
 
 
 def _phases(run: _Run) -> Iterator[dict[str, Any]]:
-    ideals = run.fabric.prediction.phases
-    for name, row in run.repeat.trace.phases.items():
-        yield _phase(run, row, ideals.get(name))
+    fabric, prediction = run.fabric.built.fabric, run.fabric.prediction
+    ideals = phase_figures(fabric, prediction.trace, modelled_dark(prediction.changes))
+    for name, found in phase_figures(fabric, run.repeat.trace, measured_dark(run.repeat.changes)).items():
+        yield {**_phase(run, found, ideals.get(name)), **_measured(found), **_modelled(ideals.get(name))}
 
 
-def _phase(run: _Run, row: PhaseRecord, ideal: float | None) -> dict[str, Any]:
-    duration, fabric = row.end - row.start, row.packet_bytes + row.charged_bytes
+def _phase(run: _Run, found: PhaseFigures, ideal: PhaseFigures | None) -> dict[str, Any]:
+    row = found.record
+    fabric = row.packet_bytes + row.charged_bytes
+    expected = None if ideal is None else ideal.duration
     return {
         "phase": row.name,
         "start_s": row.start,
         "end_s": row.end,
-        "duration_s": duration,
-        "duration_wall_s": duration * run.scale.tdf,
-        "ideal_s": ideal,
-        "ratio": ratio(duration, ideal),
+        "duration_s": found.duration,
+        "duration_wall_s": found.duration * run.scale.tdf,
+        "ideal_s": expected,
+        "ratio": ratio(found.duration, expected),
         "packet_bytes": row.packet_bytes,
         "packet_bytes_emulated": round(row.packet_bytes / run.scale.sigma),
         "charged_bytes": row.charged_bytes,
         "local_bytes": row.local_bytes,
         "charged_share": row.charged_bytes / fabric if fabric else 0.0,
+    }
+
+
+def _measured(found: PhaseFigures) -> dict[str, Any]:
+    """What was seen of a phase beyond its time."""
+    return {
+        "communication_s": found.communication.total,
+        "exposed_s": found.communication.exposed,
+        "hidden_s": found.communication.hidden,
+        "dark_s": found.dark,
+        "dark_share": found.dark_share,
+        "between_pods_bytes": found.between_pods,
+        "circuit_bytes": found.record.circuit_bytes,
+        "core_bytes": found.record.core_bytes,
+    }
+
+
+def _modelled(ideal: PhaseFigures | None) -> dict[str, Any]:
+    """The same in the model; nothing if it has no such phase."""
+    return {
+        "ideal_communication_s": ideal and ideal.communication.total,
+        "ideal_exposed_s": ideal and ideal.communication.exposed,
+        "ideal_hidden_s": ideal and ideal.communication.hidden,
+        "ideal_dark_share": ideal and ideal.dark_share,
+        "ideal_circuit_bytes": ideal and ideal.record.circuit_bytes,
+        "ideal_core_bytes": ideal and ideal.record.core_bytes,
     }
 
 

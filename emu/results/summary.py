@@ -10,6 +10,12 @@ import numpy as np
 
 from emu.outcome import FabricOutcome, Outcome
 from emu.records import CollectiveRecord
+from emu.results.phase_summary import (
+    CounterfactualSummary,
+    PhaseSummary,
+    summarise_counterfactual,
+    summarise_phases,
+)
 from emu.results.rows import busbw, ratio
 from emu.scenario.rl_spec import RlWorkload
 from emu.scenario.schema import Scenario
@@ -24,14 +30,16 @@ Key = tuple[str, int | None]
 class CollectiveSummary:
     """Collectives of one step of the scenario and, unless they are layer buckets, of one size.
 
-    count: how many of them one repeat has. summed: their times and bytes are added up (layer buckets of one gradient);
-    otherwise times are of one collective. bytes: S. merged: how many of the workload's messages they stand for.
+    start: of the first, modelled seconds from time zero. count: how many of them one repeat has.
+    summed: their times and bytes are added up (layer buckets of one gradient); otherwise times are of one collective.
+    bytes: S. merged: how many of the workload's messages they stand for.
     cct, cct_min, cct_max: median and spread over the repeats (and over the `count`, unless summed).
     ideal, ratio: None if the model has no time for them. busbw: byte/s, as nccl-tests defines it.
     """
 
     label: str
     phase: str
+    start: float
     kind: str
     algorithm: str
     ranks: int
@@ -67,16 +75,23 @@ class FlowSummary:
 
 @dataclass(frozen=True, slots=True)
 class FabricSummary:
-    """One fabric. end: modelled seconds of the whole workload, median over the repeats; ideal_end: in the model."""
+    """One fabric. end: modelled seconds of the whole workload, median over the repeats; ideal_end: in the model.
+
+    circuits: whether it has any. phases, collectives: in the order in which they began, collectives by phase.
+    counterfactuals: modelled, on request.
+    """
 
     name: str
     verdict: Verdict
     repeats: int
+    circuits: bool
     end: float | None
     ideal_end: float
+    phases: list[PhaseSummary]
     collectives: list[CollectiveSummary]
     flows: list[FlowSummary]
     notes: list[str]
+    counterfactuals: list[CounterfactualSummary]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +139,27 @@ def _layered(scenario: Scenario) -> set[str]:
 
 
 def _fabric(outcome: FabricOutcome, summed: set[str]) -> FabricSummary:
-    measured = outcome.measurement
+    measured, phases = outcome.measurement, list(summarise_phases(outcome))
     ends = [repeat.trace.end for repeat in measured.repeats if repeat.trace.complete]
     return FabricSummary(
         name=outcome.name,
         verdict=outcome.verdict,
         repeats=len(measured.repeats),
+        circuits=bool(outcome.built.fabric.ocses),
         end=statistics.median(ends) if ends else None,
         ideal_end=outcome.prediction.trace.end,
-        collectives=list(_collectives(outcome, summed)),
+        phases=phases,
+        collectives=_in_time(_collectives(outcome, summed), phases),
         flows=list(_flows(outcome)),
         notes=list(_notes(outcome)),
+        counterfactuals=[summarise_counterfactual(outcome, other) for other in outcome.counterfactuals],
     )
+
+
+def _in_time(rows: Iterator[CollectiveSummary], phases: list[PhaseSummary]) -> list[CollectiveSummary]:
+    """By phase in the order of the phases, then by start."""
+    begun = {phase.phase: place for place, phase in enumerate(phases)}
+    return sorted(rows, key=lambda row: (begun.get(row.phase, -1), row.start))
 
 
 def _notes(outcome: FabricOutcome) -> Iterator[str]:
@@ -177,6 +201,7 @@ def _collective(key: Key, repeats: list[list[CollectiveRecord]], ideals: dict[st
     return CollectiveSummary(
         label=first.label,
         phase=first.phase,
+        start=min(row.start for row in rows),
         kind=first.kind,
         algorithm=first.algorithm,
         ranks=first.ranks,

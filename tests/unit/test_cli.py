@@ -125,7 +125,9 @@ def test_json_is_all_there_is_on_standard_output(lab: Lab, good: Outcome, capsys
 
 def test_options_reach_the_run(lab: Lab, good: Outcome, tmp_path: Path) -> None:
     calls = lab(good)
-    line = f"run x.yaml --engine packet --out {tmp_path} --seed 5 --repeat 3 --plugin a.py --plugin b.py"
+    line = (
+        f"run x.yaml --engine packet --out {tmp_path} --seed 5 --repeat 3 --plugin a.py --plugin b.py --counterfactual"
+    )
     run_command(line.split())
     run_command(["run", "x.yaml"])
     for call in calls:
@@ -136,8 +138,9 @@ def test_options_reach_the_run(lab: Lab, good: Outcome, tmp_path: Path) -> None:
             "out": tmp_path,
             "overrides": {"engine": "packet", "seed": 5, "repeat": 3},
             "plugins": [Path("a.py"), Path("b.py")],
+            "counterfactual": True,
         },
-        {"path": Path("x.yaml"), "out": None, "overrides": {}, "plugins": ()},
+        {"path": Path("x.yaml"), "out": None, "overrides": {}, "plugins": (), "counterfactual": False},
     ]
 
 
