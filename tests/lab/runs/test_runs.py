@@ -88,7 +88,7 @@ def test_repeats_and_circuit_changes_are_in_the_tables(tmp_path: Path) -> None:
     assert [(row["repeat"], row["epoch"]) for row in changes] == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
     assert {row["outcome"] for row in changes} == {"committed"}
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["fabrics"][0]["datapath"] in ("user", "kernel")
+    assert manifest["fabrics"][0]["facts"]["datapath"] in ("user", "kernel")
 
 
 _PLUGIN = '''
