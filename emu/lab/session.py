@@ -15,6 +15,7 @@ from emu.lab.calibrate import LinkCalibrator, Rates, farthest_permutation
 from emu.lab.control import LabCircuits
 from emu.lab.counters import emulated_rates
 from emu.lab.crosscheck import cross_check
+from emu.lab.crossings import CrossingMeter
 from emu.lab.darktime import DarkTime
 from emu.lab.inspection import inspect, slow_links
 from emu.lab.job import Job
@@ -188,6 +189,7 @@ class Session:
             Charging(emulation.mtu, ALPHA, emulation.small_messages == "send"),
             circuits,
             lambda now: self._pulse(engine, total, now),
+            CrossingMeter(self.fabric, self._scale.sigma).read,
         )
         before = Snapshot.take(self.lab)
         began = time.monotonic()
