@@ -18,7 +18,7 @@ from topologies.fat_tree import fat_tree
 from workloads.rl_iteration import RlIteration, iteration_steps
 from workloads.steps import StepsOrchestrator
 
-SHIPPED = Path(__file__).resolve().parents[3] / "scenarios" / "rl-iteration.yaml"
+SHIPPED = Path(__file__).resolve().parents[3] / "scenarios" / "quickstart.yaml"
 WEIGHTS = 16_381_470_720
 RATE = 50e9
 """Bytes a second of a NIC at 400 Gb/s."""

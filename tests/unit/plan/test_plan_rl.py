@@ -14,7 +14,7 @@ from emu.scenario.build import build_fabrics
 from emu.scenario.schema import Scenario
 from tests.unit.plan.plan_pieces import FAT_TREE, HYBRID, item, planned, terms, work
 
-SHIPPED = Path(__file__).resolve().parents[3] / "scenarios" / "rl-iteration.yaml"
+SHIPPED = Path(__file__).resolve().parents[3] / "scenarios" / "quickstart.yaml"
 
 
 def iteration(**workload: Any) -> Scenario:  # noqa: ANN401 - as YAML

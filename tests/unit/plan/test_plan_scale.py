@@ -22,6 +22,15 @@ SCENARIOS = Path(__file__).resolve().parents[3] / "scenarios"
 def test_the_quickstart_fits_a_laptop() -> None:
     wanted = load(SCENARIOS / "quickstart.yaml")
     chosen = planned(wanted)
+    assert wanted.emulation.budget == 150
+    assert chosen.nominal
+    assert chosen.total < 110, "and a slower one too"
+    assert (chosen.scale.beta, chosen.buckets) == (20_000, 9)
+
+
+def test_two_collectives_fit_a_laptop() -> None:
+    wanted = load(SCENARIOS / "two-collectives.yaml")
+    chosen = planned(wanted)
     assert (chosen.scale.sigma, chosen.scale.beta, chosen.buckets) == (2000, 20_000, 2)
     assert chosen.rate == 20e6
     assert chosen.nominal
@@ -82,8 +91,9 @@ def test_longer_runs_are_planned_for_better_measurements_if_short_still() -> Non
     assert "there is time for more than it takes" in chosen.binding[-1]
 
 
-def test_a_slow_machine_gets_a_plan_for_the_quickstart_too() -> None:
-    wanted = load(SCENARIOS / "quickstart.yaml")
+@pytest.mark.parametrize("name", ["quickstart", "two-collectives"])
+def test_a_slow_machine_gets_a_plan_too(name: str) -> None:
+    wanted = load(SCENARIOS / f"{name}.yaml")
     slow = [capacity(name, rate=46e6, cost=0.011) for name in ("fat-tree", "hybrid")]
     assert planned(wanted, *slow).total < wanted.emulation.budget
 
@@ -187,7 +197,7 @@ def test_a_plan_keeps_its_promises(size: int, steps: str, rate: float, cost: flo
 
 
 def test_a_plan_reads_as_lines_that_answer_how_long_and_why() -> None:
-    lines = describe(planned(load(SCENARIOS / "quickstart.yaml")))
+    lines = describe(planned(load(SCENARIOS / "two-collectives.yaml")))
     assert lines[0] == (
         "scale: sigma 2000 (bytes), beta 20000 (rates), TDF 10: the fastest NICs run at 20 Mb/s, "
         "one modelled second takes 10 s"

@@ -307,9 +307,17 @@ def test_shipped_scenarios_load_and_build(path: Path) -> None:
         build_orchestrator(scenario, cluster_of(built.fabric), seed=1)
 
 
-def test_the_quickstart_rewires_between_its_collectives() -> None:
+def test_the_quickstart_compares_fabrics_of_equal_nics() -> None:
+    fat, hybrid = build_fabrics(load(SCENARIOS / "quickstart.yaml"))
+    assert {fabric.link(nic).rate for fabric in (fat.fabric, hybrid.fabric) for nic in fabric.all_nics} == {
+        400_000_000_000
+    }
+    assert (fat.fabric.ocses, hybrid.reconfiguration, hybrid.policy.name) == ((), 0.01, "templates")
+
+
+def test_two_collectives_are_rewired_between() -> None:
     """At line rate the ring all-reduce takes 2 15/16 S / 50 GB/s, and a quarter more is left."""
-    scenario = load(SCENARIOS / "quickstart.yaml")
+    scenario = load(SCENARIOS / "two-collectives.yaml")
     hybrid = build_fabrics(scenario)[1]
     (change,) = hybrid.schedule
     all_reduce = 2 * 15 / 16 * QWEN3_8B_BYTES / 50e9
