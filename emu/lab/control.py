@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from controllers.channel import (
     Aborted,
@@ -116,6 +116,11 @@ class Control:
     def name_of(self, change: EpochChange) -> str:
         """A name for one change that no other has: repeats in one lab go through the same epochs again."""
         return f"{change.epoch.number}#{next(self._numbers)}"
+
+    def blame(self, reason: str, dpid: int | None) -> str:
+        """A reason with the switch that is to blame, by its name."""
+        names = {number: name for name, number in self.dpids.items()}
+        return reason if dpid is None else f"{names.get(dpid, f'switch {dpid}')}: {reason}"
 
     def foreign_rules(self) -> list[tuple[str, str]]:
         """Switches that no longer hold exactly what was installed and committed, with what differs."""
@@ -267,11 +272,11 @@ class LabCircuits:
                     case Committed():
                         self._commit(heard)
                     case Aborted():
-                        self._abort(heard.reason, heard.outcome == "committed")
+                        self._abort(self._control.blame(heard.reason, heard.dpid), heard.outcome == "committed")
                     case Answered(answer=Refused() as refused):
-                        self._abort(refused.reason, False)
+                        self._abort(self._control.blame(refused.reason, refused.dpid), False)
                     case SwitchLost() | Fault():
-                        raise ControllerError(heard.reason, heard.dpid)
+                        self._give_up(self._control.blame(heard.reason, heard.dpid))
                     case Answered(answer=Prepared()):
                         pass
                     case _:
@@ -316,6 +321,12 @@ class LabCircuits:
         if committed:
             self._installed = change.epoch
         self._keeper.aborted(reason, now, holds=committed)
+
+    def _give_up(self, reason: str) -> NoReturn:
+        """The switches can no longer be relied on: the run ends, and a change that was under way is over."""
+        if self._pending is not None:
+            self._abort(reason, False)
+        raise LabError(f"circuits: {reason}")
 
     def _end(self) -> EpochChange:
         change, self._pending = self._pending, None
