@@ -20,7 +20,8 @@ from controllers.epochs import Epoch
 from controllers.paths import Forwarder
 from controllers.tables import Tables
 from emu.lab.lab import Lab
-from emu.lab.probing import PATIENCE_NS, Prober
+from emu.lab.probelog import PATIENCE_NS
+from emu.lab.probing import Prober
 from emu.lab.service import ServiceWatch
 from emu.lab.usage import UseMeter
 from emu.measurement import CircuitChange, CircuitUse

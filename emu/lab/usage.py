@@ -18,7 +18,8 @@ from emu.measurement import CircuitUse
 from topologies.fabric import Fabric, Port
 
 _RX_PACKETS, _TX_BYTES, _TX_PACKETS = 1, 8, 9
-"""Columns of /proc/net/dev."""
+"""Columns of the kernel's table of interfaces."""
+_TABLE = Path("/proc/thread-self/net/dev")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,12 @@ _Counts = Mapping[Port, _Count]
 class UseMeter:
     """Adds up what circuits carry, epoch after epoch. Instants are modelled seconds."""
 
-    def __init__(self, fabric: Fabric, epoch: Epoch, probes: Mapping[Port, int]) -> None:
-        """`epoch` is lit since time zero, which is now. probes: by port, the frames that are not to be counted."""
-        self._fabric, self._epoch, self._probes = fabric, epoch, probes
+    def __init__(self, fabric: Fabric, epoch: Epoch, probes: Mapping[Port, int], table: Path = _TABLE) -> None:
+        """`epoch` is lit since time zero, which is now.
+
+        probes: by port, the frames (of FRAME_BYTES) that are not to be counted. table: of interfaces, with counters.
+        """
+        self._fabric, self._epoch, self._probes, self._table = fabric, epoch, probes, table
         self._interfaces = {port.interface: port for ocs in fabric.ocses for port in fabric.ports(ocs.name)}
         self._last: _Counts = self._read()
         self._middle: _Counts | None = None
@@ -97,7 +101,7 @@ class UseMeter:
 
     def _counts(self) -> Iterator[tuple[Port, _Count]]:
         """All at once: one reading of the kernel's table."""
-        for line in Path("/proc/thread-self/net/dev").read_text().splitlines():
+        for line in self._table.read_text().splitlines():
             name, _, columns = line.partition(":")
             port = self._interfaces.get(name.strip())
             if port is not None:
