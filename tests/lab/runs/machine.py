@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,8 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -82,6 +85,45 @@ def start_emu(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
+
+
+_WATCHER = """
+import dataclasses, json, sys, time
+from pathlib import Path
+from emu.runner import run
+began = time.monotonic()
+log = open(sys.argv[3], "w", buffering=1)
+def listen(progress):
+    print(f"{time.monotonic() - began:.3f}", json.dumps(dataclasses.asdict(progress)), file=log)
+run(Path(sys.argv[1]), out=Path(sys.argv[2]), listener=listen)
+print(f"{time.monotonic() - began:.3f}", json.dumps({"stage": "end"}), file=log)
+"""
+
+
+def start_watched(scenario: Path, out: Path) -> tuple[subprocess.Popen[bytes], Path]:
+    """A run whose progress is logged to a file beside its directory."""
+    log = out.with_suffix(".log")
+    command = [sys.executable, "-c", _WATCHER, str(scenario), str(out), str(log)]
+    return subprocess.Popen(command, cwd=out.parent, env=tagged_environment(), start_new_session=True), log
+
+
+def stages(output: Path) -> dict[str, float]:
+    """By stage, when it began in the run whose log lines were stamped into `output`."""
+    began: dict[str, float] = {}
+    for line in output.read_text().splitlines():
+        stamp, _, text = line.partition(" ")
+        began.setdefault(json.loads(text)["stage"], float(stamp))
+    return began
+
+
+def wait_for_stage(log: Path, stage: str, patience: float = 60.0) -> None:
+    """Wait until a run that logs to `log` has come to a stage."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if log.exists() and stage in stages(log):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"the run did not come to {stage} within {patience} s")
 
 
 def descendants(pid: int) -> list[int]:

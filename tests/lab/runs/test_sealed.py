@@ -13,7 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.runs.machine import Footprint, descendants, left_over, start_emu, sysctls, tagged_environment
+from tests.lab.runs.machine import (
+    Footprint,
+    descendants,
+    left_over,
+    stages,
+    start_emu,
+    start_watched,
+    sysctls,
+    tagged_environment,
+    wait_for_stage,
+)
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -36,44 +46,15 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
-def _stages(output: Path) -> dict[str, float]:
-    """By stage, when it began in the run whose log lines were stamped into `output`."""
-    began: dict[str, float] = {}
-    for line in output.read_text().splitlines():
-        stamp, _, text = line.partition(" ")
-        began.setdefault(json.loads(text)["stage"], float(stamp))
-    return began
-
-
-_WATCHER = """
-import dataclasses, json, sys, time
-from pathlib import Path
-from emu.runner import run
-began = time.monotonic()
-log = open(sys.argv[3], "w", buffering=1)
-def listen(progress):
-    print(f"{time.monotonic() - began:.3f}", json.dumps(dataclasses.asdict(progress)), file=log)
-run(Path(sys.argv[1]), out=Path(sys.argv[2]), listener=listen)
-print(f"{time.monotonic() - began:.3f}", json.dumps({"stage": "end"}), file=log)
-"""
-
-
-def _start_watched(scenario: Path, out: Path) -> tuple[subprocess.Popen[bytes], Path]:
-    """A run whose progress is logged to a file beside its directory."""
-    log = out.with_suffix(".log")
-    command = [sys.executable, "-c", _WATCHER, str(scenario), str(out), str(log)]
-    return subprocess.Popen(command, cwd=out.parent, env=tagged_environment(), start_new_session=True), log
-
-
 def test_kill_9_at_any_moment_leaves_nothing(scenario: Path, tmp_path: Path) -> None:
     """The outer process is killed at seeded moments over the whole length of a run, at least one in each stage."""
     before = Footprint.take()
     settings = sysctls()
-    whole, log = _start_watched(scenario, tmp_path / "whole")
+    whole, log = start_watched(scenario, tmp_path / "whole")
     assert whole.wait(120) == 0
-    began = _stages(log)
+    began = stages(log)
     for number, moment in enumerate(_moments(began)):
-        process, _ = _start_watched(scenario, tmp_path / f"killed{number}")
+        process, _ = start_watched(scenario, tmp_path / f"killed{number}")
         time.sleep(moment)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -95,7 +76,7 @@ def _moments(began: dict[str, float]) -> list[float]:
 
 def test_no_setting_of_the_machine_differs_while_a_lab_runs(scenario: Path, tmp_path: Path) -> None:
     before = sysctls()
-    process, _ = _start_watched(scenario, tmp_path / "run")
+    process, _ = start_watched(scenario, tmp_path / "run")
     looks = 0
     while process.poll() is None:
         now = sysctls()
@@ -108,8 +89,8 @@ def test_no_setting_of_the_machine_differs_while_a_lab_runs(scenario: Path, tmp_
 
 def test_an_interrupt_ends_within_three_seconds_and_keeps_what_was_measured(scenario: Path, tmp_path: Path) -> None:
     before = Footprint.take()
-    process, log = _start_watched(scenario, tmp_path / "run")
-    _wait_for(log, "traffic")
+    process, log = start_watched(scenario, tmp_path / "run")
+    wait_for_stage(log, "traffic")
     time.sleep(1.0)
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
@@ -122,23 +103,14 @@ def test_an_interrupt_ends_within_three_seconds_and_keeps_what_was_measured(scen
 
 def test_two_labs_at_once_do_not_see_each_other(scenario: Path, tmp_path: Path) -> None:
     before = Footprint.take()
-    pair = [_start_watched(scenario, tmp_path / name) for name in ("one", "two")]
+    pair = [start_watched(scenario, tmp_path / name) for name in ("one", "two")]
     for _, log in pair:
-        _wait_for(log, "traffic")
+        wait_for_stage(log, "traffic")
     views = [_interfaces(process.pid) for process, _ in pair]
     assert views[0] == views[1]  # the same names, side by side
     assert _lab_namespace(pair[0][0].pid) != _lab_namespace(pair[1][0].pid)
     assert [process.wait(120) for process, _ in pair] == [0, 0]
     assert not left_over(before)
-
-
-def _wait_for(log: Path, stage: str, patience: float = 60.0) -> None:
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if log.exists() and stage in _stages(log):
-            return
-        time.sleep(0.05)
-    pytest.fail(f"the run did not come to {stage} within {patience} s")
 
 
 def _lab_namespace(pid: int) -> str:
