@@ -79,7 +79,7 @@ class Dispatcher:
     """One run of one orchestrator.
 
     An engine calls `start` once, then repeats: take `ready` transfers and start them, take `stopped` ids and stop them,
-    and report `done`, `failed`, `wake` and `tell` as time passes, never backwards, until `finished`.
+    and report `done`, `failed`, `wake` and `tell` as time passes, never backwards, until `finished`; and last `close`.
 
     received: asked when a task is cancelled: how many bytes of a transfer in flight have arrived.
     crossed: asked when the first transfer of a phase is asked for and when none is left: what has crossed the fabric so
@@ -196,6 +196,11 @@ class Dispatcher:
         self.trace.failures.append(FailureRecord(job.task.id, reason, now))
         self._tell(Failed(job.task, reason), now)
 
+    def close(self) -> None:
+        """The run is over, at its end or before: phases that still have transfers get what crossed until now."""
+        for phase in list(self._windows):
+            self._shut(phase)
+
     def tell(self, event: Event, now: float) -> None:
         """Pass on an event of the fabric (an epoch, a host's failure)."""
         self._tell(event, now)
@@ -305,11 +310,15 @@ class Dispatcher:
 
     def _leave(self, phase: str) -> None:
         """A transfer of the phase is over; after the last, what crossed meanwhile is the phase's."""
-        window = self._windows[phase]
-        window.left -= 1
-        if window.left:
+        window = self._windows.get(phase)
+        if window is None:  # `close` was first
             return
-        del self._windows[phase]
+        window.left -= 1
+        if not window.left:
+            self._shut(phase)
+
+    def _shut(self, phase: str) -> None:
+        window = self._windows.pop(phase)
         row = self.trace.phases.get(phase)
         if row is not None:
             crossed = self._crossed() - window.opened

@@ -126,6 +126,7 @@ class _Simulation:
             else:
                 self._pass(then)
             self._settle()
+        self._dispatcher.close()
         self._dispatcher.trace.complete = True
         carried = {port: round(bits / 8) for port, bits in zip(self._network.ports, self._fluid.carried(), strict=True)}
         keeper = self._lighting.keeper

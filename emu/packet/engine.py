@@ -162,6 +162,7 @@ class PacketEngine:
                 self.dispatcher.trace.complete = not self.dispatcher.trace.failures
             finally:
                 self._loop.monitor(False)
+                self.dispatcher.close()
                 self.dispatcher.trace.end = max(self.dispatcher.trace.end, self.clock.now())
 
     # -- time ------------------------------------------------------------

@@ -417,3 +417,19 @@ def test_what_fails_closes_its_phase_too() -> None:
     seen[0] = Crossing(7, 0)
     bench.dispatcher.failed(first, "no path", 1.0)
     assert bench.dispatcher.trace.phases["p"].circuit_bytes == 7
+
+
+def test_a_run_that_is_cut_short_counts_what_crossed_until_then() -> None:
+    seen = [Crossing(0, 0)]
+    bench = Bench(at_start(chain(phase="p"), transfer("a", phase="q")), crossed=lambda: seen[0])
+    bench.ready()
+    bench.done("c/0.0", 0.5)
+    seen[0] = Crossing(7, 3)
+    bench.dispatcher.close()
+    seen[0] = Crossing(99, 99)
+    bench.dispatcher.close()
+    bench.done("a", 1.0)
+    assert bench.dispatcher.trace.phases.pop("q").circuit_bytes == 0
+    assert [(row.name, row.circuit_bytes, row.core_bytes) for row in bench.dispatcher.trace.phases.values()] == [
+        ("p", 7, 3)
+    ]
