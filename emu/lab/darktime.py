@@ -91,6 +91,7 @@ class DarkTime:
         while self._ended is not None and self._prober.busy and time.monotonic() < deadline:
             self._loop.turn(deadline)
         self._fill()
+        self._prober.settle()
         return self._use.finish(end)
 
     @property

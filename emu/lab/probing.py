@@ -48,6 +48,8 @@ _NEAR_NS, _FAR_NS, _SHARE_NS = 1 * _MS, 5 * _MS, 250_000
 """Between two probes of a stream: near a change, in the midst of the dark time, and at least, for each stream."""
 _AFTER_NS = 40 * _MS
 """How long after an instant at which circuits should change probes are near each other; and before: EARLY_NS."""
+_SETTLED = 0.1
+"""Seconds after which a probe that was sent has arrived, or never will."""
 _SWITCHES = ""
 """Stands for all switches, whose ports are in one namespace."""
 
@@ -83,6 +85,9 @@ class Prober:
         self._timer = TimerFd()
         self._probed: list[ProbeLog] = []
         self._change = 0
+        self._entries: dict[tuple[int, int], Port] = {}
+        """By change and stream, where its probes enter."""
+        self._sent_at = 0.0
         self._changes = (0, 0)
         self._until: int | None = None
         loop.watch(self._timer.fileno(), select.EPOLLIN, lambda _: self._tick())
@@ -94,7 +99,9 @@ class Prober:
 
         It ends by `finish`, or a little after `acknowledged`.
         """
+        self._change += 1
         self._probed = [ProbeLog(stream) for stream in streams(self._fabric, old, new)]
+        self._entries.update({(self._change, n): sent.stream.entry for n, sent in enumerate(self._probed)})
         self._changes, self._until = (at_ns, at_ns + dark_ns), None
         if self._probed:
             self._timer.arm(max(at_ns - EARLY_NS, time.monotonic_ns()) / 1e9)
@@ -117,6 +124,11 @@ class Prober:
         self._timer.disarm()
         self.collect()
 
+    def settle(self) -> None:
+        """Wait for what was sent a moment ago to arrive, so that every probe is counted where it went."""
+        time.sleep(max(0.0, self._sent_at + _SETTLED - time.monotonic()))
+        self.collect()
+
     def forget(self) -> None:
         """The change was dealt with: frames of it that come late say nothing."""
         self._probed = []
@@ -128,8 +140,13 @@ class Prober:
             for frame in tap.frames():
                 magic, change, stream, number = _NAME.unpack_from(frame.payload)
                 arrival = self._ports.get(frame.interface)
-                if magic == _MAGIC and change == self._change and arrival is not None:
-                    self._note(self._probed[stream], arrival, number, frame.at_ns)
+                # That a probe came to its port of entry was known when it was sent.
+                if magic != _MAGIC or arrival is None or arrival == self._entries.get((change, stream)):
+                    continue
+                exit_ = self._fabric.peer(arrival)
+                self.carried[exit_] += 1
+                if change == self._change:
+                    self._probed[stream].left.setdefault(exit_, {})[number] = frame.at_ns
 
     def results(self, done: Committed, dpids: Mapping[str, int], tdf: float) -> list[DataPlane]:
         """What the probes of the change say, which was committed; an entry for each OCS that was probed."""
@@ -167,15 +184,7 @@ class Prober:
             self._senders[self._place(source)].sendto(frame, (source.interface, _ETHERTYPE))
             self.carried[source] += 1
         sent.at.append(time.monotonic_ns())
-
-    def _note(self, sent: ProbeLog, arrival: Port, number: int, at_ns: int) -> None:
-        """A probe was seen; that it came to its port of entry was known when it was sent."""
-        if arrival == sent.stream.entry:
-            return
-        exit_ = self._fabric.peer(arrival)
-        self.carried[exit_] += 1
-        if number < len(sent.at):
-            sent.left.setdefault(exit_, {})[number] = at_ns
+        self._sent_at = time.monotonic()
 
     def _over(self) -> bool:
         if self._until is None:
