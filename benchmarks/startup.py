@@ -53,7 +53,7 @@ def bench_startup() -> bool:
     for k, hosts in ((4, 16), (6, 54)):
         scenario = Path(f"/tmp/emu-bench-k{k}.yaml")
         text = f"emulation: {{scale: {{sigma: 1000, beta: 20000}}}}\nfabrics:\n  - {{kind: fat-tree, k: {k}}}\n"
-        step = "workload:\n  kind: collectives\n  steps:\n    - {collective: permutation, size: 1GB}\n"
+        step = "workload:\n  kind: collectives\n  steps:\n    - {name: x, collective: permutation, size: 1GB}\n"
         scenario.write_text(text + step)
         try:
             ours, stock = _time(_OURS, str(scenario)), _time(_STOCK, str(k))
