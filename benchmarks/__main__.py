@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.circuits import bench_commit, bench_dark, bench_service
 from benchmarks.collectives import bench_collectives, bench_dilation
 from benchmarks.machine import IDLE, describe, wait_until_idle
 from benchmarks.startup import bench_startup
@@ -23,6 +24,9 @@ def bench_kills() -> bool:
 BENCHMARKS: dict[str, Callable[[], bool]] = {
     "collectives": bench_collectives,
     "dilation": bench_dilation,
+    "commit": bench_commit,
+    "dark": bench_dark,
+    "service": bench_service,
     "startup": bench_startup,
     "kills": bench_kills,
 }
