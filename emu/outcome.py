@@ -8,7 +8,7 @@ from pathlib import Path
 from emu.counterfactual import Counterfactual
 from emu.measurement import Measurement
 from emu.model.ideal import Prediction
-from emu.packet.engine import Scale
+from emu.scale import Scale
 from emu.scenario.build import BuiltFabric
 from emu.scenario.schema import Scenario
 from emu.verdict.levels import Level, Verdict, worst

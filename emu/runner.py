@@ -18,7 +18,7 @@ from emu.lab.rooms import HostRoom, Room
 from emu.measurement import Capacity, Measurement
 from emu.model.ideal import Prediction, ideal
 from emu.outcome import FabricOutcome, Outcome
-from emu.packet.engine import DECISION_LEAD
+from emu.packet.circuits import DECISION_LEAD
 from emu.plan import Plan, describe, plan
 from emu.progress import Listener, Progress, silent
 from emu.results import create_directory, write_run

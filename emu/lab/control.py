@@ -36,8 +36,8 @@ from controllers.transition import transition
 from emu.lab.errors import LabError
 from emu.lab.network import CONTROLLER, datapath_id
 from emu.measurement import CircuitChange
+from emu.packet.circuits import DECISION_LEAD
 from emu.packet.clock import ModelClock
-from emu.packet.engine import DECISION_LEAD
 from emu.packet.loop import Loop
 from topologies.fabric import Fabric, Kind
 from workloads.protocol import Announce, Event

@@ -27,10 +27,13 @@ from emu.lab.stepcost import step_cost
 from emu.measurement import Capacity, Health, LabFacts, LinkCounters, Measurement, Repeat
 from emu.model.conditions import Conditions
 from emu.model.ideal import Prediction
-from emu.packet.engine import DECISION_LEAD, Charging, PacketEngine, Scale
+from emu.packet.charging import Charging
+from emu.packet.circuits import DECISION_LEAD
+from emu.packet.engine import PacketEngine
 from emu.packet.lanes import LaneKey, Lanes
 from emu.plan.rates import own_rate
 from emu.progress import Progress
+from emu.scale import Scale
 from emu.scenario.build import build_fabrics, cluster_of
 from emu.scenario.schema import Scenario
 from emu.scenario.traffic import build_orchestrator

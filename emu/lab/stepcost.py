@@ -10,9 +10,11 @@ from emu.lab.lab import Lab
 from emu.lab.rehearsal import rehearse
 from emu.measurement import CircuitChange
 from emu.model.conditions import Conditions
+from emu.packet.charging import Charging
 from emu.packet.clock import ModelClock
-from emu.packet.engine import Charging, PacketEngine, Scale
+from emu.packet.engine import PacketEngine
 from emu.packet.lanes import Lanes
+from emu.scale import Scale
 from emu.scenario.build import cluster_of
 from workloads.collectives import critical_steps
 from workloads.protocol import Action, Announce, Collective, Event, Run, Start

@@ -12,98 +12,25 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from controllers.loads import Load
 from emu.crossing import Crossing
 from emu.dispatch import Dispatcher
+from emu.packet.charging import Charges, Charging
+from emu.packet.circuits import Circuits
 from emu.packet.clock import ModelClock
 from emu.packet.lanes import Lane, LaneKey, Lanes, Part
 from emu.packet.loop import Loop
 from emu.records import FlowRecord
+from emu.scale import Scale
 from emu.stripes import Stripe, loads, stripes
 from topologies.fabric import Fabric
 from workloads.cluster import Cluster
-from workloads.protocol import Announce, Event, Orchestrator, TaskId, Transfer
+from workloads.protocol import Orchestrator, TaskId, Transfer
 
 _DRAIN_POLL, _DRAIN_LIMIT = 0.001, 2.0
 _PULSE = 0.25
 STALL_LIMIT = 10.0
 """Wall seconds without a byte, nothing scheduled that could help, after which what is in flight has failed."""
-
-
-DECISION_LEAD = 0.05
-"""Wall seconds from a decision to the dark time for it: short, for traffic may wait for it. The
-controller must be ready by then, or the change is late and found to be."""
-
-
-class Circuits(Protocol):
-    """Whoever has circuits changed. Instants are modelled seconds."""
-
-    def use(self, clock: ModelClock, loads: Callable[[], Iterable[Load]]) -> None:
-        """Time zero is now on this clock; `loads` says what still has to cross the fabric."""
-        ...
-
-    def announce(self, announced: Announce, now: float) -> None:
-        """Hear what the workload says of a phase that comes."""
-        ...
-
-    def next_handover(self) -> float | None:
-        """When `hand_over` must be called next, None if nothing is planned or a change is under way."""
-        ...
-
-    def hand_over(self, clock: ModelClock) -> None:
-        """Hand the change that is due to the controller; there may be none after all."""
-        ...
-
-    def pass_over(self, until: float) -> bool:
-        """Nothing will be in flight until then: lay only the last circuits of several. False if time may jump on."""
-        ...
-
-    @property
-    def busy(self) -> bool:
-        """A change was handed over and is not committed yet: modelled time must not jump."""
-        ...
-
-    @property
-    def ended(self) -> int:
-        """How many changes are over."""
-        ...
-
-    @property
-    def patience(self) -> int:
-        """After so many changes without a byte moved, further ones will not help either."""
-        ...
-
-    def take_events(self) -> list[tuple[Event, float]]:
-        """What happened since the last call, with the modelled time of each."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """sigma divides bytes, beta divides rates; durations then stretch by tdf = beta/sigma."""
-
-    sigma: float
-    beta: float
-
-    @property
-    def tdf(self) -> float:
-        """Wall seconds per modelled second."""
-        return self.beta / self.sigma
-
-    def bytes(self, modelled: int) -> int:
-        """Bytes that are sent for so many modelled ones, never less than one."""
-        return max(1, round(modelled / self.sigma))
-
-
-@dataclass(frozen=True, slots=True)
-class Charging:
-    """Messages that scale to less than one MTU are charged alpha + bytes/rate of modelled time, unless `send`."""
-
-    mtu: int
-    alpha: float
-    send: bool = False
 
 
 @dataclass(slots=True)
@@ -143,7 +70,7 @@ class PacketEngine:
         self._fabric, self._loop, self._lanes = fabric, loop, lanes
         self._scale, self._charging, self._circuits = scale, charging, circuits
         self._flights: dict[TaskId, _Flight] = {}
-        self._charged: list[tuple[float, Transfer, float]] = []
+        self._charges = Charges()
         self._pulse = pulse
         self._progress = (0, time.monotonic())
         self._changes_seen = 0
@@ -173,7 +100,7 @@ class PacketEngine:
 
     def _step(self) -> None:
         handover = None if self.dispatcher.finished else self._circuits.next_handover()
-        waking = _earliest(self.dispatcher.next_wake, self._next_charge())
+        waking = _earliest(self.dispatcher.next_wake, self._charges.next_end)
         target = _earliest(waking, handover)
         if target is not None and target > self.clock.now() and self._idle():
             self._jump(waking, target)
@@ -192,7 +119,8 @@ class PacketEngine:
         if handover is not None and handover <= now and not self._circuits.busy:
             self._circuits.hand_over(self.clock)
         self._hear()
-        self._end_charges(now)
+        for row in self._charges.due(now):
+            self.dispatcher.done(row.id, row, now)
         self.dispatcher.wake(now)
 
     def _hear(self) -> bool:
@@ -252,8 +180,9 @@ class PacketEngine:
 
     def _start(self, transfer: Transfer) -> None:
         parts = stripes(self._fabric, transfer)
-        if self._scale.bytes(transfer.bytes) < self._charging.mtu and not self._charging.send:
-            self._charge(transfer, min(self._fabric.link(stripe.src).rate for stripe in parts))
+        if self._charging.charges(self._scale.bytes(transfer.bytes)):
+            rate = min(self._fabric.link(stripe.src).rate for stripe in parts)
+            self._charges.add(transfer, self.clock.now(), self._charging.seconds(transfer.bytes, rate))
             return
         flight = self._flights[transfer.id] = _Flight(transfer, [], len(parts))
         for stripe in parts:
@@ -326,7 +255,7 @@ class PacketEngine:
     def _forget(self, transfer_id: TaskId) -> None:
         """Stop a cancelled transfer: its lanes are closed, for bytes already in a stream cannot be taken back."""
         flight = self._flights.pop(transfer_id, None)
-        self._charged = [entry for entry in self._charged if entry[1].id != transfer_id]
+        self._charges.forget(transfer_id)
         if flight is None:
             return
         for key in flight.own_lanes:
@@ -343,34 +272,6 @@ class PacketEngine:
             part.unsent = part.unread = part.bytes
         self._lanes.close(lane.key)
         self._lanes.open(lane.key, lambda fresh: self._send_late(fresh, others))
-
-    # -- charged messages ------------------------------------------------------------
-
-    def _charge(self, transfer: Transfer, rate: int) -> None:
-        start = self.clock.now()
-        self._charged.append((start + self._charging.alpha + transfer.bytes * 8 / rate, transfer, start))
-
-    def _next_charge(self) -> float | None:
-        return min((entry[0] for entry in self._charged), default=None)
-
-    def _end_charges(self, now: float) -> None:
-        due = sorted((entry for entry in self._charged if entry[0] <= now), key=lambda entry: entry[0])
-        if due:
-            self._charged = [entry for entry in self._charged if entry[0] > now]
-        for end, transfer, start in due:
-            row = FlowRecord(
-                transfer.id,
-                transfer.collective,
-                transfer.phase,
-                str(transfer.src),
-                str(transfer.dst),
-                transfer.bytes,
-                start,
-                end,
-                end,
-                how="charged",
-            )
-            self.dispatcher.done(transfer.id, row, now)
 
 
 def lane_keys(fabric: Fabric, transfers: Iterable[Transfer]) -> Iterator[LaneKey]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from emu.packet.engine import Scale
+from emu.scale import Scale
 from emu.units import format_duration, format_rate
 
 

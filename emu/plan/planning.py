@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from emu.errors import InputError
 from emu.measurement import Capacity
-from emu.packet.engine import Scale
 from emu.plan.limits import GOOD_MESSAGE, STEP_SHARE, Limit, charged_shares, frames, small
 from emu.plan.outline import Plan, seconds
 from emu.plan.rates import HEADROOM, clean_tdf, clean_tdf_below, fastest_nic, nominal_capacity, own_beta
 from emu.plan.situation import Situation
 from emu.plan.work import bucket_floor, work_of
+from emu.scale import Scale
 from emu.scenario.build import BuiltFabric
 from emu.scenario.schema import Scale as GivenScale
 from emu.scenario.schema import Scenario

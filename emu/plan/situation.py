@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from emu.measurement import Capacity
-from emu.packet.engine import Scale
 from emu.plan.limits import Limit, Terms, limits, merging_limits, message_wishes, step_wishes
 from emu.plan.outline import Estimate
 from emu.plan.rates import SMALLEST_RATE
 from emu.plan.work import Work
+from emu.scale import Scale
 from emu.scenario.schema import Scenario
 from emu.units import format_rate
 

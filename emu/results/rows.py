@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 
 from emu.measurement import LinkCounters, Repeat
 from emu.outcome import FabricOutcome
-from emu.packet.engine import Scale
 from emu.records import CollectiveRecord, FlowRecord
 from emu.results.circuits import change_row, use_row
 from emu.results.columns import CIRCUIT_USE, CIRCUITS, COLLECTIVES, EVENTS, FLOWS, LINKS, PHASES, Value
 from emu.results.phases import PhaseFigures, measured_dark, modelled_dark, phase_figures
+from emu.scale import Scale
 from emu.verdict.link_rules import payload
 from emu.wire import ETHERNET_HEADER, FRAME_OVERHEAD
 from topologies.fabric import Port

@@ -17,8 +17,10 @@ from controllers.routes import path, reachable_pairs
 from emu.lab.control import ScheduledCircuits
 from emu.lab.lab import Lab
 from emu.lab.openvswitch import run
-from emu.packet.engine import Charging, PacketEngine, Scale, lane_keys
+from emu.packet.charging import Charging
+from emu.packet.engine import PacketEngine, lane_keys
 from emu.packet.lanes import LaneKey, Lanes, Part
+from emu.scale import Scale
 from emu.scenario.build import build_fabrics, cluster_of
 from emu.scenario.load import validate
 from emu.scenario.source import Source

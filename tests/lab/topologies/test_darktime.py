@@ -18,7 +18,9 @@ from emu.lab.darktime import DarkTime
 from emu.lab.snapshot import Snapshot
 from emu.lab.tap import Frame, Tap
 from emu.measurement import CircuitChange, CircuitUse
-from emu.packet.engine import Charging, PacketEngine, Scale
+from emu.packet.charging import Charging
+from emu.packet.engine import PacketEngine
+from emu.scale import Scale
 from tests.lab.topologies.bench import MTU, Bench, Script, on_bench
 from topologies.fabric import Port
 from workloads.protocol import Endpoint, Run, Transfer

@@ -9,7 +9,9 @@ import pytest
 
 from emu.lab.control import LabCircuits
 from emu.packet import engine as packet_engine
-from emu.packet.engine import Charging, PacketEngine, Scale
+from emu.packet.charging import Charging
+from emu.packet.engine import PacketEngine
+from emu.scale import Scale
 from tests.lab.topologies.bench import MTU, Bench, Script, on_bench
 from topologies.fabric import Port
 from workloads.protocol import Announce, Endpoint, EpochCommitted, EpochKept, Failed, Run, Transfer

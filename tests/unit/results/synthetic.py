@@ -20,8 +20,8 @@ from emu.measurement import (
 from emu.model.conditions import Conditions
 from emu.model.ideal import Prediction, ideal
 from emu.outcome import FabricOutcome, Outcome
-from emu.packet.engine import Scale
 from emu.records import Trace
+from emu.scale import Scale
 from emu.scenario import Scenario, load
 from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
 from emu.verdict import judge
