@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from controllers.circuits import epoch
+from controllers.routes import isolated_pairs
 from topologies.fabric import FabricError, Kind, Port
 from topologies.hybrid import hybrid
 
@@ -33,6 +35,18 @@ def test_electrical_core_is_thin_and_joins_every_tor() -> None:
     assert fabric.link(Port("h0", 0)).rate == 100
 
 
+def test_a_tier_of_ocses_shares_the_uplinks_of_every_tor() -> None:
+    """Four uplinks to two OCSs: uplinks 0 and 2 to o0, 1 and 3 to o1, two ports of each for every ToR."""
+    fabric = hybrid(pods=3, hosts_per_pod=2, uplinks=4, ocses=2)
+    assert [ocs.name for ocs in fabric.ocses] == ["o0", "o1"]
+    for tor in range(3):
+        for uplink in range(4):
+            port = Port(f"o{uplink % 2}", tor * 2 + uplink // 2 + 1)
+            assert fabric.peer(port) == Port(f"t{tor}", 3 + uplink)
+    lit = epoch(fabric, 0, {"o0": ["t0-t1"], "o1": ["t1-t2"]})
+    assert not list(isolated_pairs(fabric, lit))
+
+
 def test_uplink_rate_follows_rate() -> None:
     assert hybrid(rate=7).link(Port("o0", 1)).rate == 7
 
@@ -43,6 +57,8 @@ def test_uplink_rate_follows_rate() -> None:
         ({"pods": 1}, "pods must be at least 2"),
         ({"hosts_per_pod": 0}, "hosts_per_pod must be at least 1"),
         ({"uplinks": 0}, "uplinks must be at least 1"),
+        ({"ocses": 0}, "ocses must be at least 1"),
+        ({"uplinks": 3, "ocses": 2}, "ocses 2 does not divide the 3 uplinks"),
         ({"nics": 0}, "nics must be 1 to 8"),
         ({"electrical_rate": 0}, "rate must be positive"),
     ],
