@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from emu.counterfactual import counterfactuals
-from emu.errors import EmuError
+from emu.errors import EmuError, InputError
 from emu.lab.job import CAPACITY, MEASUREMENT, Job, read_capacity
 from emu.lab.rooms import HostRoom, Room
 from emu.measurement import Capacity, Measurement
@@ -20,6 +20,8 @@ from emu.model.ideal import Prediction, ideal
 from emu.outcome import FabricOutcome, Outcome
 from emu.packet.circuits import DECISION_LEAD
 from emu.plan import Plan, describe, plan
+from emu.plan.planning import FEWEST_BUCKETS
+from emu.plan.work import bucket_floor, work_of
 from emu.progress import Listener, Progress, silent
 from emu.results import create_directory, write_run
 from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
@@ -70,9 +72,9 @@ def predict(scenario: Scenario, built: BuiltFabric, *, seed: int, buckets: int |
 
 
 def _check_workload(scenario: Scenario, built: Sequence[BuiltFabric]) -> None:
-    """Build the workload once for every fabric, so that what does not fit is refused before a lab is opened."""
+    """See every fabric's workload through to its end in the model: what does not fit is refused before any lab."""
     for fabric in built:
-        build_orchestrator(scenario, cluster_of(fabric.fabric), seed=scenario.seed)
+        work_of(scenario, fabric, scenario.seed, bucket_floor(scenario, FEWEST_BUCKETS))
 
 
 @dataclass
@@ -100,6 +102,9 @@ class _Run:
             if chosen is None:
                 self._discard()
                 raise
+        except InputError:
+            self._discard()
+            raise
         outcome = self._judge(chosen, measurements, interrupted, time.monotonic() - started)
         self.listener(Progress("write", f"{self.directory}"))
         write_run(outcome)
