@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import tempfile
 import traceback
@@ -13,13 +14,18 @@ from emu.cli.exits import Exit
 from emu.errors import EmuError, one_line
 
 DEBUG: Final = "--debug"
+_OF_THE_MACHINE: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
+)
+"""What no program can help: disk, memory, processes or open files are used up, or the medium fails."""
 
 
 def guarded(command: Callable[[], Any], arguments: list[str]) -> int:
     """Run a command and return its exit status; a command that returns none has succeeded."""
     try:
         status = command()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail("interrupted", Exit.INTERRUPTED)
     except EmuError as error:
@@ -34,7 +40,10 @@ def guarded(command: Callable[[], Any], arguments: list[str]) -> int:
 
 
 def _stopped(error: Exception, arguments: list[str]) -> int:
-    """What the parser of the command line raises to end the program, or a defect."""
+    """What the parser of the command line raises to end the program, the machine's trouble, or a defect."""
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        _close_output()
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror}", Exit.ERROR)
     if hasattr(error, "format_message"):  # a usage error; where its class lives depends on typer's version
         return _fail(f"{error.format_message()}; see --help", Exit.INPUT)
     code = getattr(error, "exit_code", None)
@@ -72,5 +81,6 @@ def _close_output() -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    sys.stderr.write(f"emu: error: {one_line(message)}\n")
+    if sys.stderr is not None:
+        sys.stderr.write(f"emu: error: {one_line(message)}\n")
     return status

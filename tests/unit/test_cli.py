@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
@@ -154,6 +155,7 @@ def test_options_reach_the_run(lab: Lab, good: Outcome, tmp_path: Path) -> None:
         (LabError("a lab needs root; run it with sudo"), 1, "a lab needs root; run it with sudo"),
         (EmuError("two\nlines"), 1, r"two\nlines"),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(errno.ENOSPC, "No space left on device", "runs/x"), 1, "runs/x: No space left on device"),
     ],
 )
 def test_an_error_is_one_line(
@@ -175,6 +177,16 @@ def test_a_defect_is_one_line_with_its_details_in_a_file(lab: Lab, capsys: pytes
     details = Path(match[1])
     assert "Traceback" in details.read_text()
     details.unlink()
+
+
+@pytest.mark.parametrize("arguments", [["run", "nowhere.yaml"], ["doctor"]])
+def test_closed_outputs_cost_what_would_be_printed_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.setattr(commands, "examine", lambda: [Check("privileges", True, "root")])
+    monkeypatch.setattr("sys.stdout", None)
+    monkeypatch.setattr("sys.stderr", None)
+    assert run_command(arguments) == (2 if "run" in arguments else 0)
 
 
 def test_debug_shows_the_traceback(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
