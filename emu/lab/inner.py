@@ -12,7 +12,9 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from emu.errors import EmuError
 from emu.lab.job import CAPACITY, JOB, MEASUREMENT, Job, encode_progress, write_capacity
@@ -24,14 +26,14 @@ _PRIVATE = Path("/run")
 Open vSwitch among them) a lab must not see."""
 
 
-def main(directory: Path) -> int:
-    """Do the job of a run directory; returns the exit status."""
+def main(directory: Path, tell: Callable[[Progress], None]) -> int:
+    """Do the job of a run directory and tell how far it is; returns the exit status."""
     job = Job.read(directory / JOB)
     threading.Thread(target=_obey, daemon=True).start()
     measurement = Measurement("", job.sigma, job.beta)
     try:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "emu", str(_PRIVATE)], check=True)
-        measurement = _work(job, directory)
+        measurement = _work(job, directory, tell)
     except KeyboardInterrupt:
         return 130
     except EmuError as error:
@@ -39,20 +41,19 @@ def main(directory: Path) -> int:
         measurement.write(directory / MEASUREMENT)
         return error.exit_status
     except Exception:
-        traceback.print_exc()
-        measurement.error = f"defect: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}"
+        measurement.error = _defect()
         measurement.write(directory / MEASUREMENT)
         return 1
     return 0
 
 
-def _work(job: Job, directory: Path) -> Measurement:
+def _work(job: Job, directory: Path, tell: Callable[[Progress], None]) -> Measurement:
     from emu.lab.session import Session  # noqa: PLC0415 - needs the tmpfs, and costs time that progress should show
     from emu.scenario.load import load_plugins  # noqa: PLC0415
     from emu.scenario.schema import Scenario  # noqa: PLC0415
 
     load_plugins(job.plugins)
-    session = Session(job, Scenario.from_json(job.scenario), _PRIVATE / "emu", _tell)
+    session = Session(job, Scenario.from_json(job.scenario), _PRIVATE / "emu", tell)
     if job.stage == "capacity":
         write_capacity(session.capacity(), directory / CAPACITY)
         return session.measurement
@@ -63,14 +64,32 @@ def _work(job: Job, directory: Path) -> Measurement:
         raise
     except EmuError as error:
         session.measurement.error = str(error)
+    except Exception:  # what was measured before it must not be lost
+        session.measurement.error = _defect()
     finally:
         session.measurement.write(directory / MEASUREMENT)
     return session.measurement
 
 
-def _tell(progress: Progress) -> None:
-    sys.stdout.buffer.write(encode_progress(progress))
-    sys.stdout.buffer.flush()
+def _defect() -> str:
+    """What the current exception is, in one line; the log gets its traceback."""
+    traceback.print_exc()
+    return f"defect: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}"
+
+
+def _keep_for_progress() -> BinaryIO:
+    """The standard output, for progress alone: what a plugin or a program of the lab prints goes to the log."""
+    progress = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return progress
+
+
+def _teller(output: BinaryIO) -> Callable[[Progress], None]:
+    def tell(progress: Progress) -> None:
+        output.write(encode_progress(progress))
+        output.flush()
+
+    return tell
 
 
 def _obey() -> None:
@@ -80,6 +99,6 @@ def _obey() -> None:
 
 
 if __name__ == "__main__":
-    status = main(Path(sys.argv[1]))
+    status = main(Path(sys.argv[1]), _teller(_keep_for_progress()))
     sys.stdout.flush()
     os._exit(status)  # the namespaces end with this process, and everything in them; nothing is left to tidy up

@@ -75,7 +75,7 @@ class HostRoom:
             _stop(process)
             raise
         finally:
-            (directory / JOB).unlink()
+            (directory / JOB).unlink(missing_ok=True)
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()
@@ -119,5 +119,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(_GRACE)
     except subprocess.TimeoutExpired:
+        pass
+    finally:  # a second Ctrl-C does not wait, and leaves no lab behind either
         process.kill()
         process.wait()
