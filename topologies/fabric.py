@@ -104,6 +104,8 @@ class Fabric:
     _owners: dict[str, Port] = field(default_factory=dict, repr=False)
     _wired: dict[str, list[Port]] = field(default_factory=dict, repr=False)
     """By node: its wired ports, so that asking for them does not search the whole fabric."""
+    _lowest: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """By node: below it all ports are wired, so that the next free one is found without counting from the first."""
 
     # -- building ------------------------------------------------------------
 
@@ -137,9 +139,10 @@ class Fabric:
 
     def next_port(self, node: str) -> Port:
         """The lowest port of `node` that is not wired yet (hosts from 0, switches from 1)."""
-        number = 0 if self.node(node).kind is Kind.HOST else 1
+        number = self._lowest.get(node, 0 if self.node(node).kind is Kind.HOST else 1)
         while Port(node, number) in self._links:
             number += 1
+        self._lowest[node] = number  # a wired port stays wired, so the next search goes on from here
         return Port(node, number)
 
     def set_address(self, nic: Port, address: str) -> None:
@@ -279,7 +282,7 @@ class Fabric:
         host = self.node(port.node).kind is Kind.HOST
         low, high = (0, MAX_NICS - 1) if host else (1, 65279)
         if not low <= port.number <= high:
-            what = f"a host has 1 to {MAX_NICS} NICs" if host else "switch ports count from 1"
+            what = f"a host has 1 to {MAX_NICS} NICs" if host else "a switch has ports 1 to 65279"
             raise FabricError(f"{port}: no such port; {what}")
         if port in self._links:
             raise FabricError(f"{port} is wired already ({self._links[port]})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -66,3 +67,10 @@ def test_uplink_rate_follows_rate() -> None:
 def test_impossible_parameters_are_refused(parameters: dict[str, Any], words: str) -> None:
     with pytest.raises(FabricError, match=words):
         hybrid(**parameters)
+
+
+def test_more_uplinks_than_a_switch_has_ports_are_refused_without_delay() -> None:
+    began = time.monotonic()
+    with pytest.raises(FabricError, match="no such port"):
+        hybrid(pods=2, uplinks=1_000_000)
+    assert time.monotonic() - began < 5, "each port is found in constant time"
