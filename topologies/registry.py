@@ -133,7 +133,7 @@ def build(name: str, **values: object) -> Fabric:
         fabric = function(**values)
     except FabricError as error:
         raise FabricError(f"fabric {name}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise FabricError(f"fabric {name}: its builder failed: {_reason(error)}") from error
     if not isinstance(fabric, Fabric):
         raise FabricError(f"fabric {name}: its builder returned {type(fabric).__name__}, not a Fabric")
@@ -142,8 +142,14 @@ def build(name: str, **values: object) -> Fabric:
 
 
 def parameters(function: Builder) -> tuple[Parameter, ...]:
-    """The parameters of a builder, in the order of its signature."""
-    hints = typing.get_type_hints(function, include_extras=True)
+    """The parameters of a builder, in the order of its signature.
+
+    Raises FabricError for an annotation that names nothing.
+    """
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except Exception as error:
+        raise FabricError(f"builder {function.__name__}: its annotations: {_reason(error)}") from error
     signature = inspect.signature(function).parameters
     return tuple(
         Parameter(name, hints[name], parameter.default, _unit(hints[name])) for name, parameter in signature.items()
@@ -206,7 +212,7 @@ def _load_entry(entry: EntryPoint) -> None:
 
 def _import_file(path: Path) -> None:
     if not path.is_file():
-        raise FabricError("there is no such file")
+        raise FabricError("this is not a file" if path.exists() else "there is no such file")
     # The hash keeps two plugins of one file name apart.
     name = f"emu_plugin_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)

@@ -89,6 +89,19 @@ def test_build_wraps_what_a_builder_raises(tmp_path: Path) -> None:
         registry.build("pair")
 
 
+def test_build_wraps_a_builder_that_would_end_the_program(tmp_path: Path) -> None:
+    text = PAIR.format(name="pair").replace("return fabric.finish()", "raise SystemExit(3)")
+    registry.load_plugin(plugin(tmp_path, text))
+    with pytest.raises(FabricError, match=r"fabric pair: its builder failed: SystemExit: 3"):
+        registry.build("pair")
+
+
+def test_an_annotation_that_names_nothing_is_the_builders_fault(tmp_path: Path) -> None:
+    registry.load_plugin(plugin(tmp_path, PAIR.format(name="pair").replace("twice: bool", "twice: 'Bol'")))
+    with pytest.raises(FabricError, match=r"builder pair: its annotations: NameError: name 'Bol' is not defined"):
+        registry.parameters(registry.find("pair"))
+
+
 def test_build_refuses_what_is_no_fabric(tmp_path: Path) -> None:
     text = PAIR.format(name="pair").replace("return fabric.finish()", "return None")
     registry.load_plugin(plugin(tmp_path, text))
@@ -143,6 +156,11 @@ def test_plugin_that_fails_leaves_nothing(tmp_path: Path, text: str, words: str)
 def test_plugin_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(FabricError, match=r"missing\.py: there is no such file"):
         registry.load_plugin(tmp_path / "missing.py")
+
+
+def test_plugin_that_is_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(FabricError, match=r"this is not a file"):
+        registry.load_plugin(tmp_path)
 
 
 def test_plugin_that_is_not_python(tmp_path: Path) -> None:
