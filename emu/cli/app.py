@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -111,7 +112,8 @@ def run(
     console = Console(highlight=False)
     messages = Console(stderr=True, highlight=False)
     live = console.is_terminal and messages.is_terminal
-    with display(messages, live=live) as listener:
+    # What a plugin prints must not get between a script and the summary.
+    with display(messages, live=live) as listener, redirect_stdout(sys.stderr):
         outcome = run_scenario(
             scenario,
             out=out,

@@ -124,6 +124,20 @@ def test_json_is_all_there_is_on_standard_output(lab: Lab, good: Outcome, capsys
     assert printed.err == "emu: optical: build: 16 hosts\n"
 
 
+def test_what_a_plugin_prints_is_no_part_of_the_summary(
+    monkeypatch: pytest.MonkeyPatch, good: Outcome, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(path: Path, **options: Any) -> Outcome:  # noqa: ANN401 - as they come
+        print("a plugin says something")  # noqa: T201
+        return good
+
+    monkeypatch.setattr(commands, "run_scenario", run)
+    assert run_command(["run", "x.yaml", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["verdict"] == "VALID"
+    assert printed.err == "a plugin says something\n"
+
+
 def test_options_reach_the_run(lab: Lab, good: Outcome, tmp_path: Path) -> None:
     calls = lab(good)
     line = (
