@@ -13,7 +13,7 @@ from typing import Any
 
 from emu.counterfactual import counterfactuals
 from emu.errors import EmuError, InputError
-from emu.lab.job import CAPACITY, MEASUREMENT, Job, read_capacity
+from emu.lab.job import CAPACITY, LOG, MEASUREMENT, Job, read_capacity
 from emu.lab.rooms import HostRoom, Room
 from emu.measurement import Capacity, Measurement
 from emu.model.ideal import Prediction, ideal
@@ -24,6 +24,7 @@ from emu.plan.planning import FEWEST_BUCKETS
 from emu.plan.work import bucket_floor, work_of
 from emu.progress import Listener, Progress, silent
 from emu.results import create_directory, write_run
+from emu.results.directory import give_to_caller
 from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
 from emu.scenario.load import load
 from emu.scenario.schema import Scenario
@@ -105,6 +106,9 @@ class _Run:
         except InputError:
             self._discard()
             raise
+        except EmuError:
+            give_to_caller(self.directory)  # the log of the lab that failed stays in it
+            raise
         outcome = self._judge(chosen, measurements, interrupted, time.monotonic() - started)
         self.listener(Progress("write", f"{self.directory}"))
         write_run(outcome)
@@ -126,7 +130,7 @@ class _Run:
         job = Job("capacity", self.scenario.to_json(), place, self.plugins, room=self.room.name)
         self.room.run(job, folder, self.listener)
         if not (folder / CAPACITY).exists():
-            raise EmuError(self._trouble(folder))
+            raise EmuError(f"{self._trouble(folder)}; its log is {folder / LOG}")
         capacity = read_capacity(folder / CAPACITY)
         (folder / CAPACITY).unlink()
         return capacity
@@ -179,7 +183,9 @@ class _Run:
         path = folder / MEASUREMENT
         if path.exists():
             return Measurement.read(path).error
-        lines = [line for line in (folder / "lab.log").read_text(errors="replace").splitlines() if "|INFO|" not in line]
+        log = folder / LOG
+        said = log.read_text(errors="replace").splitlines() if log.exists() else []
+        lines = [line for line in said if "|INFO|" not in line]
         return f"the lab ended early: {lines[-1]}" if lines else "the lab was ended before it measured anything"
 
     # -- the judgement -----------------------------------------------------------------

@@ -63,12 +63,19 @@ def _work(job: Job, directory: Path, tell: Callable[[Progress], None]) -> Measur
         session.measurement.partial = True
         raise
     except EmuError as error:
-        session.measurement.error = str(error)
+        session.measurement.error = str(_origin(error))
     except Exception:  # what was measured before it must not be lost
         session.measurement.error = _defect()
     finally:
         session.measurement.write(directory / MEASUREMENT)
     return session.measurement
+
+
+def _origin(error: EmuError) -> EmuError:
+    """The first of several errors: the counters of a lab that broke may fail to be read, and that is not why."""
+    while error.__cause__ is None and isinstance(error.__context__, EmuError):
+        error = error.__context__
+    return error
 
 
 def _defect() -> str:

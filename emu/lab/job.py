@@ -58,8 +58,10 @@ def decode_progress(line: bytes) -> Progress:
 
 
 def write_capacity(capacity: Capacity, path: Path) -> None:
-    """Write what was calibrated."""
-    path.write_bytes(_CAPACITY.dump_json(capacity))
+    """Write what was calibrated, whole or not at all."""
+    draft = path.with_suffix(".part")
+    draft.write_bytes(_CAPACITY.dump_json(capacity))
+    draft.replace(path)
 
 
 def read_capacity(path: Path) -> Capacity:

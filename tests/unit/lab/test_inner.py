@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from emu.lab import inner, rooms, session
+from emu.lab.errors import LabError
 from emu.lab.job import MEASUREMENT, Job, decode_progress
 from emu.measurement import Finding, Measurement
 from emu.progress import Progress
@@ -50,6 +51,25 @@ def test_a_defect_in_a_lab_does_not_cost_what_was_measured(tmp_path: Path, monke
     measurement = Measurement.read(tmp_path / MEASUREMENT)
     assert [finding.place for finding in measurement.findings] == ["t0:1"]
     assert measurement.error == "defect: ZeroDivisionError: by zero"
+
+
+class Dying(Broken):
+    """A session whose lab breaks, so that its counters cannot be read either."""
+
+    def measure(self) -> Measurement:
+        """See Session."""
+        try:
+            raise LabError("Open vSwitch has ended during the run")
+        finally:
+            raise LabError("ovs-ofctl failed")
+
+
+def test_the_reason_of_a_lab_that_broke_is_its_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "some.yaml"
+    path.write_text(SCENARIO)
+    monkeypatch.setattr(session, "Session", Dying)
+    inner._work(Job("measure", load(path).to_json(), 0), tmp_path, lambda progress: None)
+    assert Measurement.read(tmp_path / MEASUREMENT).error == "Open vSwitch has ended during the run"
 
 
 def test_nothing_but_progress_is_on_the_standard_output() -> None:
