@@ -15,6 +15,7 @@ from emu.scenario.source import Source
 from emu.units import UnitError
 
 _WORKLOADS = ("collectives", "rl-iteration", "flow-list")
+_ALTERNATIVE = re.compile(r"[<>()\[\]]|^constrained-str$")
 _Explanation = tuple[str, str]
 """Problem and hint."""
 
@@ -53,7 +54,7 @@ def _line(details: ErrorDetails, source: Source) -> int:
 
 def _key(details: ErrorDetails) -> KeyPath:
     """The place as the user wrote it: without the names of the alternatives that a union tried."""
-    key = tuple(part for part in details["loc"] if isinstance(part, int) or re.fullmatch(r"[^<>()\[\]]*", part))
+    key = tuple(part for part in details["loc"] if isinstance(part, int) or not _ALTERNATIVE.search(part))
     misnamed = details["type"].startswith("union_tag") and isinstance(details["input"], dict)
     return (*key, "kind") if misnamed else key
 

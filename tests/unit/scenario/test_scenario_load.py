@@ -123,6 +123,7 @@ SPOILED = [
     ("kind: collectives", "kind: collective", "workload.kind", "did you mean 'collectives'?"),
     ("model: Qwen3-8B", "model: Qwen3-9B", "workload.model", "did you mean 'Qwen3-8B'?"),
     ("dtype: bf16", "dtype: int4", "workload.dtype", "not one of bf16, fp16, fp32, fp8"),
+    ("phase: training", "phase: a b", "workload.steps[0].phase", "'a b' is not a name"),
     ("name: pause", "name: gradients", "workload.steps[1].name", "another step is called 'gradients'"),
     ("name: pause", "nam: pause", "workload.steps[1].nam", "did you mean 'name'?"),
     ("compute: 100ms", "compute: 100", "workload.steps[1].compute", "100 needs a unit"),
