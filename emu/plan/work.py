@@ -25,6 +25,8 @@ from workloads.protocol import Collective
 from workloads.rl_iteration.training import GRADIENTS
 
 Floats = NDArray[np.float64]
+MOST_MESSAGES = 500_000
+"""That the collectives of a workload may make, about: the model takes minutes for so many, and a lab hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def work_of(scenario: Scenario, built: BuiltFabric, seed: int, buckets: int) -> 
     Raises InputError where the cluster or the circuits cannot carry it out.
     """
     cluster = cluster_of(built.fabric)
+    _check_amount(scenario, cluster, seed, buckets)
     outcome = _ideal_run(scenario, built, cluster, seed, buckets)
     trace = outcome.trace
     flows = [row for row in trace.flows if row.how == "packets"]
@@ -126,6 +129,19 @@ def work_of(scenario: Scenario, built: BuiltFabric, seed: int, buckets: int) -> 
     ends = _column([row.end for row in flows])
     items = _items(scenario, cluster, seed, buckets, trace, flows)
     return Work(built, items, (*columns, ends), trace.end, outcome.changes)
+
+
+def _check_amount(scenario: Scenario, cluster: Cluster, seed: int, buckets: int) -> None:
+    """Refuse what would fill the memory: every message of a collective is an object of its own."""
+    messages = 0
+    for collective in collectives_of(scenario, cluster, seed=seed, buckets=buckets):
+        messages += critical_steps(collective) * len(collective.group)
+        if messages > MOST_MESSAGES:
+            raise scenario.error(
+                ("workload",),
+                f"its collectives make more than {MOST_MESSAGES} messages",
+                hint="use fewer ranks, chunks, rounds or sizes",
+            )
 
 
 def _ideal_run(scenario: Scenario, built: BuiltFabric, cluster: Cluster, seed: int, buckets: int) -> Outcome:

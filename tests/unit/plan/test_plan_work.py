@@ -91,3 +91,15 @@ def test_the_schedules_changes_are_part_of_the_ideal_and_of_the_wall_time() -> N
     (item,) = found.items
     assert len(found.changes) == 1
     assert found.busy(0) == pytest.approx(item.seconds + 0.010)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"collective": "broadcast", "algorithm": "chain", "chunks": 65_536},
+        {"collective": "all-reduce", "algorithm": "ring", "repeat": 2000},  # of 480 messages each
+    ],
+)
+def test_more_messages_than_fit_the_memory_are_refused_before_they_are_made(step: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="workload: its collectives make more than 500000 messages; use fewer"):
+        first(scenario({"name": "many", "size": "1GiB", **step}))
