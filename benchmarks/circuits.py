@@ -39,7 +39,7 @@ def bench_commit() -> bool:
     good = True
     for name, what in (("dark", "deleted"), ("light", "added")):
         stages = [row for row in rows if row.stage == name]
-        head = f"{name:5} ({OCSES * PORTS} circuits of {OCSES} OCSs {what}, {len(stages)} times)"
+        head = f"{name:5} ({OCSES * PORTS} circuits {what} on {OCSES} OCSs, {len(stages)} times)"
         barriers, skews = [row.barrier for row in stages], [row.skew for row in stages]
         good &= _bounded(f"{head}: COMMIT to last barrier, median", median(barriers), _BARRIER_MEDIAN)
         good &= _bounded(f"{head}: COMMIT to last barrier, p99", percentile(barriers, 99), _BARRIER_P99)
@@ -63,7 +63,7 @@ def bench_dark() -> bool:
     print(f"first frame after LIGHT was sent: {_spread([row.first for row in rows])}")
     last = [row.last for row in rows]
     print(f"last frame after DARK was sent: {_spread(last)}")
-    return _bounded(f"last frame after DARK was sent, median of {len(last)}", median(last), _LAST_FRAME)
+    return _bounded(f"last frame after DARK was sent, median of {len(last)} changes:", median(last), _LAST_FRAME)
 
 
 # -- the same flow at several dilations --------------------------------------------------------------------------------
@@ -161,7 +161,9 @@ def _sealed(what: str, kind: Callable[..., _Row]) -> list[_Row]:
     """Run `benchmarks.optics` in namespaces of its own."""
     command = [*_SEAL, sys.executable, "-W", "ignore", "-m", "benchmarks.optics", what]
     environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    if done.returncode:
+        raise RuntimeError(f"benchmarks.optics {what} ended with status {done.returncode}:\n{done.stderr}")
     rows: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return [kind(**row) for row in rows]
 
