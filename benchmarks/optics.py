@@ -25,6 +25,7 @@ from controllers.epochs import Matching, duplex
 from controllers.process import ControllerProcess
 from controllers.routes import CIRCUIT
 from controllers.tables import Rule, Table
+from emu.lab.hosts import quiet_ipv6
 from emu.lab.openvswitch import OpenVSwitch, run
 from emu.lab.tap import Tap, unshaped_sender
 
@@ -39,6 +40,8 @@ _MS = 1_000_000
 _AHEAD_NS = 60 * _MS
 """From the preparation of a change to its instant: what the lab gives, in short."""
 _AFTER_NS = 60 * _MS
+_SETTLING = 3.0
+"""Seconds after the OCSs stand: the kernel is still at work on so many new interfaces."""
 _PACE = 0.0002
 """Seconds between two frames, on top of what sending one takes."""
 _EVEN, _ODD = (duplex((n, n % PORTS + 1) for n in range(first, PORTS + 1, 2)) for first in (1, 2))
@@ -88,6 +91,7 @@ def optics(count: int) -> Iterator[ControllerClient]:
     switch = OpenVSwitch(Path("/run/emu"))
     switch.start()
     dpids = range(1, count + 1)
+    quiet_ipv6()  # as in a lab: neighbour discovery would wake every switch
     run("ip", "-batch", "-", text="link set lo up\n" + "".join(map(_cables, dpids)))
     try:
         with ControllerProcess(Path("/run/emu/controller.sock")) as client:
@@ -95,6 +99,7 @@ def optics(count: int) -> Iterator[ControllerClient]:
             client.wait_connected(dpids, 10)
             client.install(dict.fromkeys(dpids, _table(_EVEN)), 10)
             client.poll()
+            time.sleep(_SETTLING)
             yield client
     finally:
         switch.stop()
