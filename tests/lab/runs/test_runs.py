@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.lab.runs.machine import ROOT, start_emu
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
 _TRUSTED = (0, 3)
+_TRIES = 3
 _BUSY = ("idle_before", "idle_during", "loop_lag")
 """Rules that another program on the machine breaks: no fault of emu's."""
 
@@ -29,13 +31,17 @@ def _emu(folder: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 def _run(folder: Path, scenario: Path, *options: str) -> dict[str, Any]:
-    """The JSON summary of a run that must be trusted, on a machine that may be busy."""
-    status, out, words = _emu(folder, "run", str(scenario), "--out", str(folder / "run"), "--json", *options)
-    assert out, words
-    summary: dict[str, Any] = json.loads(out)
-    faults = [reason for fabric in summary["fabrics"] for reason in fabric["verdict"]["reasons"]]
-    assert status in _TRUSTED or all(reason["rule"] in _BUSY for reason in faults), faults
-    return summary
+    """The JSON summary of a run that must be trusted in one of three tries, for the machine may be busy."""
+    faults: list[dict[str, Any]] = []
+    for _ in range(_TRIES):
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        status, out, words = _emu(folder, "run", str(scenario), "--out", str(folder / "run"), "--json", *options)
+        assert out, words
+        summary: dict[str, Any] = json.loads(out)
+        faults = [reason for fabric in summary["fabrics"] for reason in fabric["verdict"]["reasons"]]
+        if status in _TRUSTED or all(reason["rule"] in _BUSY for reason in faults):
+            return summary
+    pytest.fail(f"not trusted in {_TRIES} tries, the last because of {faults}")
 
 
 def _rows(folder: Path, table: str) -> list[dict[str, str]]:
