@@ -3,7 +3,8 @@
 By the kernel's counters of the ports, not by Open vSwitch's of its rules: those run up to half a second behind and are
 gone with their rule. A port's exit serves one circuit at a time, so what leaves it in an epoch left by that circuit.
 Counters are read in the midst of each dark time, when nothing passes the circuits that change: what was lost before
-that counts to the old epoch, what was lost after it to the new one.
+that counts to the old epoch, what was lost after it to the new one. Ports are read one after the other, so a packet
+may be seen to leave and not yet to enter: a row may then say -1 lost. It is left so, for the sum of the rows is exact.
 """
 
 from __future__ import annotations
@@ -92,9 +93,7 @@ class UseMeter:
         if kept:
             self._in_flight[circuit], lost = lost, 0
         size = counts[exit_].left_bytes - self._last[exit_].left_bytes
-        return CircuitUse(
-            self._epoch.number, circuit.ocs, entry.number, exit_.number, lit, 0.0, size, packets, max(0, lost)
-        )
+        return CircuitUse(self._epoch.number, circuit.ocs, entry.number, exit_.number, lit, 0.0, size, packets, lost)
 
     def _read(self) -> _Counts:
         return dict(self._counts())

@@ -198,9 +198,11 @@ def check_circuits(bench: Bench, seen: Seen) -> None:
     payload = sum(seen.use(epoch, 1).bytes - HEADERS * seen.use(epoch, 1).packets for epoch in (0, 1))
     rows = {row.id: row for row in seen.engine.dispatcher.trace.flows}
     assert SIZE <= payload <= SIZE + rows["moved"].retransmits * MTU
-    # A packet that is inside Open vSwitch while the counters are read may be booked on either side.
-    assert sum(use.lost for use in seen.uses) == pytest.approx(seen.lost, abs=4)
-    assert seen.lost > 4
+    assert sum(use.lost for use in seen.uses) == seen.lost, (
+        [(u.epoch, u.in_port, u.lost) for u in seen.uses],
+        seen.lost,
+    )
+    assert seen.lost > 0
     assert {use.in_port for use in seen.uses if use.lost} <= {1, 3, 4}  # so the circuit that is kept lost nothing
     end = seen.engine.dispatcher.trace.end
     assert seen.use(0, 1).lit == pytest.approx(seen.change.dark_at)
