@@ -1,1 +1,39 @@
-"""emu: packet-level emulation of disaggregated RL training on reconfigurable fabrics."""
+"""emu: packet-level emulation of disaggregated RL training on reconfigurable fabrics.
+
+As a library: `emu.run`, `emu.check`, `emu.load` and the `emu.RunRecord` that they give; see `emu.api`. Importing emu
+imports nothing else; each name is fetched when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from emu.api import Checked, check, load, run
+    from emu.errors import EmuError, InputError
+    from emu.lab.errors import LabError
+    from emu.progress import Progress
+    from emu.results.record import RunRecord
+
+__all__ = ["Checked", "EmuError", "InputError", "LabError", "Progress", "RunRecord", "check", "load", "run"]
+
+_HOMES = {
+    **dict.fromkeys(("Checked", "check", "load", "run"), "emu.api"),
+    **dict.fromkeys(("EmuError", "InputError"), "emu.errors"),
+    "LabError": "emu.lab.errors",
+    "Progress": "emu.progress",
+    "RunRecord": "emu.results.record",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - what the name stands for
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -53,6 +53,18 @@ def run(
     was measured until then is written, and the outcome says `interrupted`.
     """
     scenario = load(path, plugins=plugins, overrides=overrides)
+    return run_scenario(scenario, out=out, plugins=plugins, listener=listener, counterfactual=counterfactual)
+
+
+def run_scenario(
+    scenario: Scenario,
+    *,
+    out: Path | None = None,
+    plugins: Sequence[Path] = (),
+    listener: Listener = silent,
+    counterfactual: bool = False,
+) -> Outcome:
+    """Run a scenario that is loaded already; see `run`. plugins: those that it was loaded with."""
     built = build_fabrics(scenario)
     _check_workload(scenario, built)
     room = HostRoom()

@@ -70,19 +70,52 @@ def write_run(outcome: Outcome) -> None:
 
 def read_run(directory: Path) -> StoredRun:
     """Read a run directory. Raises InputError for one that is none, not whole, or of a later version."""
+    manifest = read_manifest(directory)
     try:
-        manifest = Manifest.model_validate_json((directory / MANIFEST).read_bytes())
         scenario = (directory / SCENARIO_FILE).read_text()
-        tables = {table.name: _read_rows(directory / table.file, table) for table in TABLES}
     except OSError as error:
-        name = Path(str(error.filename)).name
-        raise InputError(f"{directory} is no whole run directory: {name}: {error.strerror}") from error
+        raise _not_whole(directory, error) from error
+    return StoredRun(manifest, scenario, {table.name: read_rows(directory / table.file, table) for table in TABLES})
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read a run directory's manifest. Raises InputError as `read_run` does."""
+    try:
+        return Manifest.model_validate_json((directory / MANIFEST).read_bytes())
+    except OSError as error:
+        raise _not_whole(directory, error) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         hint = f"this emu reads schema version {SCHEMA_VERSION}"
         raise InputError(f"{directory}/{MANIFEST}: {where}: {first['msg']}", hint=hint) from error
-    return StoredRun(manifest, scenario, tables)
+
+
+def read_rows(path: Path, table: Table) -> list[dict[str, Value]]:
+    """Read a table's file, cells as their columns declare them. Raises InputError, with the line of a wrong cell."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = {column.name for column in table.columns} - set(reader.fieldnames or ())
+            if missing:
+                raise InputError(f"{path}: there is no column {min(missing)}")
+            return [_typed(row, table, f"{path}:{reader.line_num}") for row in reader]
+    except OSError as error:
+        raise _not_whole(path.parent, error) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _typed(row: Mapping[str, str | None], table: Table, place: str) -> dict[str, Value]:
+    try:
+        return {column.name: column.read(row[column.name] or "") for column in table.columns}
+    except ValueError as error:
+        raise InputError(f"{place}: {error}") from error
+
+
+def _not_whole(directory: Path, error: OSError) -> InputError:
+    name = Path(str(error.filename)).name
+    return InputError(f"{directory} is no whole run directory: {name}: {error.strerror}")
 
 
 def give_to_caller(directory: Path) -> None:
@@ -129,15 +162,3 @@ def _cell(value: Value) -> str:
     if value is None:
         return ""
     return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
-def _read_rows(path: Path, table: Table) -> list[dict[str, Value]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        missing = {column.name for column in table.columns} - set(reader.fieldnames or ())
-        if missing:
-            raise InputError(f"{path}: there is no column {min(missing)}")
-        try:
-            return [{column.name: column.read(row[column.name] or "") for column in table.columns} for row in reader]
-        except ValueError as error:
-            raise InputError(f"{path}:{reader.line_num}: {error}") from error

@@ -1,7 +1,7 @@
 """The scenario file: its schema, reading it with the line of every mistake, and building what it describes."""
 
 from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
-from emu.scenario.load import load, load_plugins
+from emu.scenario.load import load, load_data, load_plugins, load_text
 from emu.scenario.schema import Scenario, json_schema
 from emu.scenario.traffic import build_orchestrator, collectives_of, flow_list_of, steps_of
 
@@ -15,6 +15,8 @@ __all__ = [
     "flow_list_of",
     "json_schema",
     "load",
+    "load_data",
     "load_plugins",
+    "load_text",
     "steps_of",
 ]

@@ -40,9 +40,40 @@ def load(
     text = decode(read_bytes(file, MAX_BYTES, "a scenario"), str(file))
     data, source = parse(text, str(file))
     data.setdefault("name", _name_of(file))
+    return _complete(data, source, file.parent, overrides)
+
+
+def load_text(
+    text: str, plugins: Iterable[str | os.PathLike[str]] = (), overrides: Mapping[str, Any] | None = None
+) -> Scenario:
+    """The scenario in a YAML text, otherwise as `load` does; files that it names are sought in the current folder."""
+    load_plugins(plugins)
+    data, source = parse(text, "scenario text")
+    return _complete(data, source, Path(), overrides)
+
+
+def load_data(
+    data: Mapping[str, Any], plugins: Iterable[str | os.PathLike[str]] = (), overrides: Mapping[str, Any] | None = None
+) -> Scenario:
+    """The scenario that a mapping describes, with what YAML would give: text, numbers, lists and mappings.
+
+    Otherwise as `load` does; files that it names are sought in the current folder.
+    """
+    load_plugins(plugins)
+    return _complete(_plain(data), Source(), Path(), overrides)
+
+
+def _complete(data: dict[str, Any], source: Source, folder: Path, overrides: Mapping[str, Any] | None) -> Scenario:
+    """Overridden, validated, and with its flow list read from `folder`."""
     source = _override(data, source, overrides or {})
-    scenario = validate(data, source)
-    return _with_flows(scenario, file.parent)
+    return _with_flows(validate(data, source), folder)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - data of any shape
+    """A copy with lists for tuples and dicts for mappings, so that what a program holds is checked as a file's is."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def load_plugins(plugins: Iterable[str | os.PathLike[str]]) -> None:
