@@ -1,4 +1,4 @@
-"""A run whose controller, or one switch's connection, is lost around a change of circuits: told by name, never a hang."""
+"""A run whose controller, or one switch's connection, is lost around a change of circuits says so and ends."""
 
 from __future__ import annotations
 
