@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from emu.errors import InputError
+from emu.lab.delays import check_delays
 from emu.plan import Plan, describe, plan
 from emu.progress import Listener, silent
 from emu.results.record import RunRecord
@@ -102,11 +103,13 @@ def check(
 ) -> Checked:
     """Check a scenario without building a lab, and say what a run of it would take. Needs no root.
 
-    Arguments as for `run`. Raises InputError for whatever would keep it from running on any machine: mistakes in the
-    file, fabrics that cannot be wired, workloads that can never end, a budget that it does not fit.
+    Arguments as for `run`. Raises InputError for whatever would keep it from running here: mistakes in the file,
+    fabrics that cannot be wired, link delays that this machine cannot make, workloads that can never end, a budget that
+    it does not fit.
     """
     loaded = _loaded(scenario, plugins, _overrides(overrides, seed=seed, repeat=repeat))
     built = tuple(build_fabrics(loaded))
+    check_delays(loaded, built)
     return Checked(loaded, built, plan(loaded, built, [], loaded.seed))
 
 

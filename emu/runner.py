@@ -6,13 +6,14 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from emu.counterfactual import counterfactuals
 from emu.errors import EmuError, InputError
+from emu.lab.delays import check_delays, delays_made
 from emu.lab.job import CAPACITY, LOG, MEASUREMENT, Job, read_capacity
 from emu.lab.rooms import HostRoom, Room
 from emu.measurement import Capacity, Measurement
@@ -66,6 +67,7 @@ def run_scenario(
 ) -> Outcome:
     """Run a scenario that is loaded already; see `run`. plugins: those that it was loaded with."""
     built = build_fabrics(scenario)
+    check_delays(scenario, built)
     _check_workload(scenario, built)
     room = HostRoom()
     room.check(out or Path.cwd())
@@ -80,7 +82,10 @@ def predict(scenario: Scenario, built: BuiltFabric, *, seed: int, buckets: int |
     lead: modelled seconds from a decision on circuits to the dark time for it, see `emu.packet.engine.DECISION_LEAD`.
     """
     cluster = cluster_of(built.fabric)
-    conditions = built.conditions(scenario.seed, payload_efficiency(scenario.emulation.mtu), lead)
+    conditions = replace(
+        built.conditions(scenario.seed, payload_efficiency(scenario.emulation.mtu), lead),
+        delays=delays_made(built.fabric),
+    )
     return ideal(built.fabric, build_orchestrator(scenario, cluster, seed=seed, buckets=buckets), cluster, conditions)
 
 

@@ -44,15 +44,22 @@ class Transmitters:
             with net.namespaces[host.name].entered():
                 self._hosts[host.name] = IPRoute()
         self._indexes = self._find_indexes()
+        self._delays: Mapping[Port, float] = {}
 
-    def shape_all(self, rates: dict[Port, int], queue: int) -> None:
-        """Shape every NIC and every packet switch port to its rate (bit/s), `queue` bytes behind each."""
+    def shape_all(self, rates: dict[Port, int], queue: int, delays: Mapping[Port, float] | None = None) -> None:
+        """Shape every NIC and every packet switch port to its rate (bit/s), `queue` bytes behind each.
+
+        delays: wall seconds by which a port delays what it sends.
+        """
+        self._delays = delays or {}
         for port, rate in rates.items():
             netlink, index = self._at(port)
-            shaping.reshape(netlink, index, port.interface, Shape(rate, queue), self._net.mtu)
+            shape = Shape(rate, queue, self._delays.get(port, 0.0))
+            shaping.reshape(netlink, index, port.interface, shape, self._net.mtu)
 
     def clear_all(self) -> None:
         """Take every shaper away."""
+        self._delays = {}
         for port in self._fabric.transmitters():
             shaping.clear(*self._at(port))
 
@@ -84,7 +91,7 @@ class Transmitters:
     def _count(self, port: Port) -> PortCount:
         netlink, index = self._at(port)
         stats = netlink.get_links(index)[0].get_attr("IFLA_STATS64")
-        state = shaping.read(netlink, index)
+        state = shaping.read(netlink, index, delayed=port in self._delays)
         if state is None:
             return PortCount(stats["tx_bytes"], stats["tx_packets"])
         return PortCount(stats["tx_bytes"], stats["tx_packets"], state.drops, state.rate)

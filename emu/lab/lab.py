@@ -10,6 +10,7 @@ from controllers.epochs import Epoch
 from emu.lab import hosts, wiring
 from emu.lab.control import Control
 from emu.lab.counters import Transmitters, emulated_rates
+from emu.lab.delays import check_delays, delays_made, emulated_delays
 from emu.lab.errors import LabError
 from emu.lab.network import LabNet
 from emu.lab.openvswitch import OpenVSwitch, SocketBuffers
@@ -42,7 +43,7 @@ class Lab:
         self.loop = Loop()
         self.buffers: SocketBuffers | None = None
         self._tell, self._began, self._stage = tell, time.monotonic(), ""
-        self._check_delays()
+        self.delays = self._makes_delays()
 
     # -- building ------------------------------------------------------------
 
@@ -77,7 +78,8 @@ class Lab:
     def shape(self, beta: float, sigma: float) -> int:
         """Shape every transmitter to its scaled rate; returns the queue in bytes."""
         queue = self.queue_bytes(sigma)
-        self.ports.shape_all(emulated_rates(self.fabric, beta), queue)
+        delays = emulated_delays(self.fabric, beta / sigma) if self.delays else {}
+        self.ports.shape_all(emulated_rates(self.fabric, beta), queue, delays)
         return queue
 
     def open_lanes(self) -> Lanes:
@@ -143,13 +145,10 @@ class Lab:
             )
         return found if asked == "auto" else asked
 
-    def _check_delays(self) -> None:
-        delayed = [link for link in self.fabric.links if link.delay]
-        if not delayed:
-            return
-        if self.scenario.emulation.delay == "strict":
-            raise LabError(
-                f"{delayed[0]} has a delay, which this version of the lab does not emulate; "
-                "leave delays out, or write emulation.delay: best-effort to run without them"
-            )
-        self.notes.append(f"the delays of {len(delayed)} links were left out (delay: best-effort)")
+    def _makes_delays(self) -> bool:
+        """Whether the links' delays are made. Raises InputError where they must be and cannot."""
+        check_delays(self.scenario, [self.built])
+        made, delayed = delays_made(self.fabric), sum(link.delay > 0 for link in self.fabric.links)
+        if delayed and not made:
+            self.notes.append(f"the delays of {delayed} links were left out (delay: best-effort)")
+        return made

@@ -128,7 +128,7 @@ class Session:
 
     def _conditions(self) -> Conditions:
         lead = DECISION_LEAD / self._scale.tdf
-        return self.built.conditions(self._scenario.seed, self._efficiency, lead)
+        return replace(self.built.conditions(self._scenario.seed, self._efficiency, lead), delays=self.lab.delays)
 
     def _prepare(self, lanes: Lanes) -> None:
         """In each epoch: open the connections that it makes possible and calibrate the links that it lights."""
