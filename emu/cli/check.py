@@ -2,45 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from emu.cli.exits import Exit
+from emu.cli.options import Debug, Json, Plugins, Repeat, ScenarioFile, Seed
+from emu.cli.output import plugins_kept_apart, results, write_json
 
-from emu.plan import describe, plan
-from emu.scenario import BuiltFabric, Scenario, build_fabrics, build_orchestrator, cluster_of, load
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from emu.api import Checked
 
 
-def show_check(console: Console, path: Path, overrides: Mapping[str, Any], plugins: Sequence[Path]) -> None:
-    """Read a scenario, build its fabrics and workload, plan its run, and print what that gives.
+def check(
+    scenario: ScenarioFile,
+    seed: Seed = None,
+    repeat: Repeat = None,
+    json: Json = False,
+    plugin: Plugins = None,
+    debug: Debug = False,
+) -> int:
+    """Check a scenario without building anything, and say what a run of it would take.
 
-    Raises InputError for whatever would keep it from running on any machine.
+    \b
+    Example:
+      emu check scenarios/quickstart.yaml
+
+    Exit status: 0 if it can be run here, 2 if not (the message names the line and what to write).
     """
-    scenario = load(path, plugins=plugins, overrides=overrides)
-    built = build_fabrics(scenario)
-    for fabric in built:
-        build_orchestrator(scenario, cluster_of(fabric.fabric), seed=scenario.seed)
-    planned = plan(scenario, built, [], scenario.seed)
-    console.print(_fabrics(scenario, built))
-    for line in describe(planned):
+    from emu import api  # noqa: PLC0415
+
+    with plugins_kept_apart():
+        found = api.check(scenario, seed=seed, repeat=repeat, plugins=plugin or ())
+    if json:
+        write_json(as_data(scenario, found))
+    else:
+        show_checked(results(), scenario, found)
+    return Exit.VALID
+
+
+def show_checked(console: Console, path: Path, found: Checked) -> None:
+    """Print a scenario that can be run, its fabrics, and what a run would be."""
+    from rich.text import Text  # noqa: PLC0415
+
+    console.print(_fabrics(found))
+    for line in found.lines:
         console.print(Text(line), soft_wrap=not console.is_terminal)
     console.print(Text(f"{path}: it can be run"), style="green", soft_wrap=True)
 
 
-def _fabrics(scenario: Scenario, built: Sequence[BuiltFabric]) -> Table:
+def as_data(path: Path, found: Checked) -> dict[str, Any]:
+    """The same for programs."""
+    scale = found.plan.scale
+    return {
+        "scenario": str(path),
+        "name": found.scenario.name,
+        "fabrics": list(_rows(found)),
+        "scale": {"sigma": scale.sigma, "beta": scale.beta, "tdf": scale.tdf},
+        "buckets": found.plan.buckets,
+        "wall_s": found.wall_s,
+        "budget_s": found.plan.budget,
+        "estimates": [asdict(estimate) for estimate in found.plan.estimates],
+        "plan": found.lines,
+    }
+
+
+def _rows(found: Checked) -> Iterator[dict[str, Any]]:
+    for spec, built in zip(found.scenario.fabrics, found.fabrics, strict=True):
+        fabric = built.fabric
+        yield {
+            "name": spec.name,
+            "kind": spec.kind,
+            "hosts": len(fabric.hosts),
+            "nics": len(fabric.all_nics),
+            "switches": len(fabric.switches),
+            "ocses": len(fabric.ocses),
+            "cables": len(fabric.links),
+            "circuits": built.policy.name if fabric.ocses else None,
+        }
+
+
+def _fabrics(found: Checked) -> Table:
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), collapse_padding=True)
     table.add_column("fabric", overflow="fold")
     table.add_column("kind", overflow="fold")
     for name in ("hosts", "NICs", "switches", "OCSs", "cables"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("circuits", overflow="fold")
-    for spec, one in zip(scenario.fabrics, built, strict=True):
-        fabric = one.fabric
-        counts = (fabric.hosts, fabric.all_nics, fabric.switches, fabric.ocses, fabric.links)
-        policy = one.policy.name if fabric.ocses else ""
-        table.add_row(spec.name, spec.kind, *(str(len(things)) for things in counts), policy)
+    for row in _rows(found):
+        counts = (str(row[name]) for name in ("hosts", "nics", "switches", "ocses", "cables"))
+        table.add_row(row["name"], row["kind"], *counts, row["circuits"] or "")
     return table

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from emu.verdict.levels import Level
+if TYPE_CHECKING:  # at run time it would bring numpy and the model
+    from emu.verdict.levels import Level
 
 
 class Exit(IntEnum):

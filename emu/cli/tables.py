@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from emu.cli.grid import Field, Group, show_grid
 from emu.cli.levels import level_text
+from emu.cli.lines import show_line
 from emu.cli.phase_tables import show_counterfactuals, show_phases
 from emu.results.summary import CollectiveSummary, FabricSummary, FlowSummary, RunSummary
 from emu.units import format_duration, format_size
@@ -134,11 +134,3 @@ def reason_lines(reasons: Sequence[Reason]) -> Iterator[str]:
         elif seen[key] == _LIKE + 1:
             rest = sum((other.level, other.rule) == key for other in reasons) - _LIKE
             yield f"{reason.level}: and {rest} more like these, in manifest.json"
-
-
-def show_line(console: Console, text: str, style: str = "", *, indent: int = 0) -> None:
-    """A line of text; wrapped with its indent at a terminal, kept whole in a file."""
-    if console.is_terminal:
-        console.print(Padding(Text(text, style=style), (0, 0, 0, indent)))
-    else:
-        console.print(Text(" " * indent + text, style=style), soft_wrap=True)

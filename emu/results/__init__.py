@@ -3,6 +3,7 @@
 from emu.results.directory import StoredRun, create_directory, read_run, write_run
 from emu.results.manifest import Manifest, emu_version, manifest_schema
 from emu.results.phase_summary import CounterfactualSummary, ModelledPhase, PhaseSummary
+from emu.results.stored_summary import read_summary
 from emu.results.summary import CollectiveSummary, FabricSummary, FlowSummary, RunSummary, summarise
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "emu_version",
     "manifest_schema",
     "read_run",
+    "read_summary",
     "summarise",
     "write_run",
 ]

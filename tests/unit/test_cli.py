@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from emu.cli import app as commands
 from emu.cli import main
 from emu.cli.app import run_command
 from emu.cli.grid import Field, _fitting
@@ -62,7 +61,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
                 raise result
             return result
 
-        monkeypatch.setattr(commands, "run_scenario", run)
+        monkeypatch.setattr("emu.runner.run", run)
         return calls
 
     return lab
@@ -131,7 +130,7 @@ def test_what_a_plugin_prints_is_no_part_of_the_summary(
         print("a plugin says something")  # noqa: T201
         return good
 
-    monkeypatch.setattr(commands, "run_scenario", run)
+    monkeypatch.setattr("emu.runner.run", run)
     assert run_command(["run", "x.yaml", "--json"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out)["verdict"] == "VALID"
@@ -197,7 +196,7 @@ def test_a_defect_is_one_line_with_its_details_in_a_file(lab: Lab, capsys: pytes
 def test_closed_outputs_cost_what_would_be_printed_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    monkeypatch.setattr(commands, "examine", lambda: [Check("privileges", True, "root")])
+    monkeypatch.setattr("emu.doctor.examine", lambda: [Check("privileges", True, "root")])
     monkeypatch.setattr("sys.stdout", None)
     monkeypatch.setattr("sys.stderr", None)
     assert run_command(arguments) == (2 if "run" in arguments else 0)
@@ -274,7 +273,7 @@ def test_doctor_shows_every_check_and_its_fix(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], required: bool
 ) -> None:
     checks = [CHECKS[0], replace(CHECKS[1], required=required)]
-    monkeypatch.setattr(commands, "examine", lambda: checks)
+    monkeypatch.setattr("emu.doctor.examine", lambda: checks)
     assert run_command(["doctor"]) == (1 if required else 0)
     word = "FAIL" if required else "warn"
     assert capsys.readouterr().out.splitlines() == [

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from emu.cli.exits import Exit
-from emu.cli.tables import show_line
-from emu.doctor import Check
+from emu.cli.lines import show_line
+from emu.cli.options import Debug
+from emu.cli.output import results
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from emu.doctor import Check
 
 _NAME_WIDTH = 19
+
+
+def doctor(debug: Debug = False) -> int:
+    """Probe everything that a lab needs of this machine; each failure comes with its fix.
+
+    \b
+    Example:
+      sudo emu doctor
+
+    Exit status: 0 if labs can run here, else 1.
+    """
+    from emu.doctor import examine  # noqa: PLC0415
+
+    return show_checks(results(), examine())
 
 
 def show_checks(console: Console, checks: Sequence[Check]) -> Exit:
