@@ -19,6 +19,7 @@ from emu.results.columns import SCHEMA_VERSION, TABLES, Table, Value
 from emu.results.manifest import SCENARIO_FILE, Manifest
 from emu.results.rows import Row, rows_of
 from emu.results.stored_summary import SUMMARY_FILE, summary_text
+from emu.results.wiring import FABRICS_FILE, wiring_text
 from emu.scenario.schema import Scenario
 
 MANIFEST = "manifest.json"
@@ -52,7 +53,7 @@ def create_directory(scenario: Scenario, out: Path | None = None) -> Path:
 
 
 def write_run(outcome: Outcome) -> None:
-    """Write tables, scenario, summary and manifest into the run's directory; the manifest comes last.
+    """Write tables, scenario, wiring, summary and manifest into the run's directory; the manifest comes last.
 
     Raises EmuError if the disk does not take it.
     """
@@ -62,6 +63,7 @@ def write_run(outcome: Outcome) -> None:
             rows = (row for fabric in outcome.fabrics for row in rows_of(table.name, fabric))
             _write(directory / table.file, partial(_write_rows, table, rows))
         _write(directory / SCENARIO_FILE, lambda file: file.write(outcome.scenario.to_json()))
+        _write(directory / FABRICS_FILE, lambda file: file.write(wiring_text(outcome)))
         _write(directory / SUMMARY_FILE, lambda file: file.write(summary_text(outcome)))
         manifest = Manifest.of(outcome).model_dump_json(indent=2)
         _write(directory / MANIFEST, lambda file: file.write(manifest + "\n"))

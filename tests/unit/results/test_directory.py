@@ -83,7 +83,7 @@ def test_under_sudo_the_caller_owns_the_run(folder: Path, tmp_path: Path, monkey
 
 
 def test_it_holds_the_documented_files_and_no_drafts(written: Outcome) -> None:
-    expected = {table.file for table in TABLES} | {"manifest.json", "scenario.json", "summary.json"}
+    expected = {table.file for table in TABLES} | {"fabrics.json", "manifest.json", "scenario.json", "summary.json"}
     assert {path.name for path in written.directory.iterdir()} == expected
 
 
