@@ -8,7 +8,8 @@ compare the second with it.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+import heapq
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
@@ -64,6 +65,7 @@ class LitGraph:
         for port, arrival in self.landing.items():
             if fabric.node(port.node).kind is not Kind.HOST:
                 self._inward[arrival.node].append(port)
+        self._costs = {port: cost for port in self.landing if (cost := fabric.link(port).cost) != 1}
         self._distances: dict[str, dict[str, int]] = {}
         self._towards: dict[str, dict[str, list[Port]]] = {}
 
@@ -72,27 +74,31 @@ class LitGraph:
         return self._feeders.get(nic)
 
     def distances(self, switch: str) -> dict[str, int]:
-        """Hops to `switch` from every switch that can reach it, nearest first."""
+        """By switch that can reach `switch`, nearest first: the least cost of a path there (hops, if links cost 1)."""
         if switch not in self._distances:
-            distances = {switch: 0}
-            queue = deque([switch])
+            found: dict[str, int] = {}
+            queue = [(0, 0, switch)]
+            pushed = 0
             while queue:
-                node = queue.popleft()
+                distance, _, node = heapq.heappop(queue)
+                if node in found:
+                    continue
+                found[node] = distance
                 for port in self._inward[node]:
-                    if port.node not in distances:
-                        distances[port.node] = distances[node] + 1
-                        queue.append(port.node)
-            self._distances[switch] = distances
+                    if port.node not in found:
+                        pushed += 1  # of equals, the first that was met: names would order t10 before t2
+                        heapq.heappush(queue, (distance + self._costs.get(port, 1), pushed, port.node))
+            self._distances[switch] = found
         return self._distances[switch]
 
     def towards(self, switch: str) -> dict[str, list[Port]]:
-        """By switch that can reach `switch`, nearest first: its ports that begin a shortest path there, by number."""
+        """By switch that can reach `switch`, nearest first: its ports that begin a least-cost path, by number."""
         if switch not in self._towards:
             distances = self.distances(switch)
             ports: dict[str, list[Port]] = {node: [] for node in distances if node != switch}
             for node, distance in distances.items():
                 for port in self._inward[node]:
-                    if distances[port.node] == distance + 1:
+                    if distances[port.node] == distance + self._costs.get(port, 1):
                         ports[port.node].append(port)
             self._towards[switch] = {node: sorted(found) for node, found in ports.items()}
         return self._towards[switch]

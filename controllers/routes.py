@@ -27,8 +27,9 @@ def routes(fabric: Fabric, epoch: Epoch, seed: int = 0) -> Tables:
     """The table of every ToR, EPS and OCS while `epoch` is committed.
 
     `shortest-path` fabrics get explicit next hops: for each NIC address and each switch that can reach it a port on
-    a path of fewest hops over electrical links and lit circuits, chosen among equals by a hash of (seed, switch,
-    destination). `two-level` fabrics get O(k) prefix and suffix rules (see `two_level`), which need no seed, and
+    a path of least cost (fewest hops, where links cost 1) over electrical links and lit circuits. Among equals the NICs
+    of a switch take turns, as D-mod-k routing has it (Zahavi 2010); a hash of (seed, both switches) says which begins.
+    `two-level` fabrics get O(k) prefix and suffix rules (see `two_level`), which need no seed, and
     explicit next hops only for destinations that those would not serve. An OCS gets one rule per circuit.
     A destination that a switch cannot reach has no rule there.
 
@@ -85,24 +86,44 @@ def _next_hops(graph: LitGraph, nics: Sequence[Port], seed: int, priority: int) 
     """Explicit next hops to the given NICs, by switch."""
     rules: dict[str, list[Rule]] = {switch.name: [] for switch in graph.fabric.switches}
     entries = {graph.landing[nic] for nic in graph.fabric.all_nics if nic in graph.landing} if graph.one_way else set()
-    for nic in nics:
-        feeder = graph.feeder(nic)
-        if feeder is None or graph.fabric.node(feeder.node).kind is Kind.HOST:
-            continue  # nothing, or only another host's NIC, shines at it
-        address = number_of(graph.fabric.address(nic))
-        chosen = [feeder, *(_choice(ports, seed, s, address) for s, ports in graph.towards(feeder.node).items())]
-        entered = entries - {graph.landing.get(nic)} | ({graph.landing[p] for p in chosen} if graph.one_way else set())
-        for port in chosen:
-            rules[port.node].append(Rule(priority, port.number, address, hairpin=port in entered))
+    for switch, feeders in _by_switch(graph, nics).items():
+        hops = [(ports, _offset(ports, seed, at, switch)) for at, ports in graph.towards(switch).items()]
+        for place, (nic, feeder) in enumerate(feeders):
+            chosen = [feeder, *(ports[(place + offset) % len(ports)] for ports, offset in hops)]
+            address = number_of(graph.fabric.address(nic))
+            back = _hairpins(graph, entries, nic, chosen) if graph.one_way else ()
+            for port in chosen:
+                rules[port.node].append(Rule(priority, port.number, address, hairpin=port in back))
     return rules
 
 
-def _choice(ports: Sequence[Port], seed: int, switch: str, address: int) -> Port:
-    """One of several equal ports: the same for the same arguments wherever it is asked, which hash() is not."""
+def _by_switch(graph: LitGraph, nics: Sequence[Port]) -> dict[str, list[tuple[Port, Port]]]:
+    """By switch: the NICs that it feeds, each with the port that does; those that no switch feeds are left out.
+
+    Nothing, or only another host's NIC, shines at those.
+    """
+    found: dict[str, list[tuple[Port, Port]]] = {}
+    for nic in nics:
+        feeder = graph.feeder(nic)
+        if feeder is not None and graph.fabric.node(feeder.node).kind is not Kind.HOST:
+            found.setdefault(feeder.node, []).append((nic, feeder))
+    return found
+
+
+def _hairpins(graph: LitGraph, entries: Set[Port], nic: Port, chosen: Sequence[Port]) -> Set[Port]:
+    """The ports that packets to a NIC may have come in by: those of other NICs, and those where the hops land."""
+    return entries - {graph.landing.get(nic)} | {graph.landing[port] for port in chosen}
+
+
+def _offset(ports: Sequence[Port], seed: int, at: str, switch: str) -> int:
+    """Which of several equal ports at one switch the first NIC of another takes; the next one takes the next port.
+
+    So the NICs of a switch are spread evenly. The same for the same arguments wherever it is asked, which hash() is
+    not.
+    """
     if len(ports) == 1:
-        return ports[0]
-    digest = blake2b(f"{seed}/{switch}/{address}".encode(), digest_size=8).digest()
-    return ports[int.from_bytes(digest, "big") % len(ports)]
+        return 0
+    return int.from_bytes(blake2b(f"{seed}/{at}/{switch}".encode(), digest_size=8).digest()) % len(ports)
 
 
 def _two_level(graph: LitGraph, circuits: Mapping[str, list[Rule]], seed: int) -> dict[str, list[Rule]]:

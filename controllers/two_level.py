@@ -10,13 +10,16 @@ one edge and id of every pod, so each downlink carries one destination alone (r 
 Permutations then never collide on the way down, and shifts of a full tree (a ring in sequence) not on the way up
 either.
 
+A two-tier Clos network (leaf-spine, rails) is the same without cores: a leaf is an edge switch, a spine an aggregation
+switch without uplinks. A leaf may have several cables to one spine; then the spine holds a rule for each address there.
+
 An address that nobody owns cannot circle: an edge switch that does not know the id would send it up by the very
 port that it came down by, which a switch does not do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from controllers.paths import number_of
 from controllers.tables import Rule
@@ -33,11 +36,14 @@ _DOWN = {_EDGE: (EXACT, 0xFFFF_FFFF), _AGGREGATION: (PREFIX, 0xFFFF_FF00), _CORE
 
 
 def two_level_rules(fabric: Fabric) -> dict[str, list[Rule]]:
-    """By packet switch of tier 1 to 3: its rules. They are right on a regular fat-tree only; others must be checked."""
+    """By packet switch of tier 1 to 3: its rules.
+
+    They are right on regular fat-trees and two-tier Clos networks only; others must be checked.
+    """
     addresses = [number_of(fabric.address(nic)) for nic in fabric.all_nics]
-    ids = sorted({address & _ID for address in addresses})
-    edges = sorted({address & _EDGE_BYTE for address in addresses})
-    below: dict[str, dict[int, Port]] = {}
+    ids = {value: value - _FIRST_ID for value in sorted({address & _ID for address in addresses})}
+    edges = {value: value >> 8 for value in sorted({address & _EDGE_BYTE for address in addresses})}
+    below: dict[str, dict[int, list[Port]]] = {}
     rules: dict[str, list[Rule]] = {}
     for switch in sorted(fabric.switches, key=_tier):
         if _tier(switch) not in _DOWN:
@@ -45,11 +51,14 @@ def two_level_rules(fabric: Fabric) -> dict[str, list[Rule]]:
         down, up = _sides(fabric, switch)
         priority, mask = _DOWN[_tier(switch)]
         below[switch.name] = prefixes = _prefixes(fabric, down, mask, below)
-        rules[switch.name] = [Rule(priority, port.number, prefix, mask) for prefix, port in sorted(prefixes.items())]
+        rules[switch.name] = [
+            Rule(priority, ports[0].number, prefix, mask) for prefix, ports in sorted(prefixes.items())
+        ]
         if _tier(switch) == _EDGE:
-            rules[switch.name] += _spread(up, {value: value - _FIRST_ID for value in ids}, _ID)
+            rules[switch.name] += _spread(up, ids, _ID)
         elif _tier(switch) == _AGGREGATION:
-            rules[switch.name] += _spread(up, {value: value >> 8 for value in edges}, _EDGE_BYTE)
+            rules[switch.name] += _spread(up, edges, _EDGE_BYTE)
+            rules[switch.name] += _parallel(fabric, prefixes, below)
     return rules
 
 
@@ -68,18 +77,45 @@ def _sides(fabric: Fabric, switch: Node) -> tuple[list[Port], list[Port]]:
     return down, up
 
 
-def _prefixes(fabric: Fabric, down: list[Port], mask: int, below: Mapping[str, Mapping[int, Port]]) -> dict[int, Port]:
-    """By prefix of the addresses below a switch: the port that leads there, the lowest if several do."""
-    prefixes: dict[int, Port] = {}
+def _prefixes(
+    fabric: Fabric, down: list[Port], mask: int, below: Mapping[str, Mapping[int, list[Port]]]
+) -> dict[int, list[Port]]:
+    """By prefix of the addresses below a switch: the ports that lead there, all to one neighbour.
+
+    Of several neighbours it is that of the lowest port.
+    """
+    prefixes: dict[int, list[Port]] = {}
     for port in down:
         peer = fabric.peer(port)
         if fabric.node(peer.node).kind is Kind.HOST:
             found: Iterable[int] = [number_of(fabric.address(peer))]
         else:
             found = below.get(peer.node, ())
-        for address in found:
-            prefixes.setdefault(address & mask, port)
+        for prefix in {address & mask for address in found}:
+            ports = prefixes.setdefault(prefix, [])
+            if not ports or fabric.peer(ports[0]).node == peer.node:
+                ports.append(port)
     return prefixes
+
+
+def _parallel(
+    fabric: Fabric, prefixes: Mapping[int, list[Port]], below: Mapping[str, Mapping[int, list[Port]]]
+) -> Iterator[Rule]:
+    """Where several cables lead down to one edge switch: a rule for each address there, so that all of them are used.
+
+    A packet goes down by the cable that the edge switch itself would send its address up by, if that is one of them.
+    """
+    priority, mask = _DOWN[_EDGE]
+    for ports in prefixes.values():
+        if len(ports) == 1:
+            continue
+        edge = fabric.node(fabric.peer(ports[0]).node)
+        up = _sides(fabric, edge)[1]
+        for address in sorted(below.get(edge.name, ())):
+            place = (address & _ID) - _FIRST_ID
+            cable = fabric.peer(up[place % len(up)])
+            port = cable if cable in ports else ports[place % len(ports)]
+            yield Rule(priority, port.number, address, mask)
 
 
 def _spread(up: list[Port], places: Mapping[int, int], mask: int) -> list[Rule]:

@@ -59,25 +59,39 @@ class Port(NamedTuple):
         return f"{self.node}-eth{self.number}"
 
 
+Hardware = Literal["box", "patch-panel", "host"]
+"""What is bought for a node: a box of its own; an OCS that is a patch panel, which only people or robots rewire; or
+nothing, because it is software and NICs of the host that it stands in (a switch only): its ports to other boxes are
+then that host's NICs, and its links to the host no cables."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A host or switch. `pod` and `tier` are the builder's hints for drawing and routing, never required."""
+    """A host or switch. `pod` and `tier` are the builder's hints for drawing and routing, never required.
+
+    hardware: what is bought for it; see `Hardware`.
+    """
 
     name: str
     kind: Kind
     gpus: int = 0
     pod: int | None = None
     tier: int | None = None
+    hardware: Hardware = "box"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A full-duplex cable: `rate` bit/s and `delay` seconds in each direction."""
+    """A full-duplex cable: `rate` bit/s and `delay` seconds in each direction.
+
+    cost: what shortest-path routes count it as; light through OCSs costs what its first link does.
+    """
 
     a: Port
     b: Port
     rate: int
     delay: float = 0.0
+    cost: int = 1
 
     def __str__(self) -> str:
         return f"{self.a}--{self.b}"
@@ -93,11 +107,15 @@ class Fabric:
     name: how reports call it.
     routing: which scheme `controllers.routes` uses. `two-level` needs the addresses and tiers of a fat-tree.
     parameters: what the builder was called with, for the manifest.
+    notes: what a reader of results should know of the wiring, one sentence each.
+    wiring_assumed: where it is written what is assumed, if the wiring of a published fabric had to be; else "".
     """
 
     name: str
     routing: Routing = "shortest-path"
     parameters: Mapping[str, object] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    wiring_assumed: str = ""
     _nodes: dict[str, Node] = field(default_factory=dict, repr=False)
     _links: dict[Port, Link] = field(default_factory=dict, repr=False)
     _addresses: dict[Port, str] = field(default_factory=dict, repr=False)
@@ -115,14 +133,18 @@ class Fabric:
             raise FabricError(f"host {name}: gpus must be at least 1, not {gpus}")
         return self._add(Node(name, Kind.HOST, gpus=gpus, pod=pod, tier=0))
 
-    def add_switch(self, name: str, kind: Kind, *, pod: int | None = None, tier: int | None = None) -> Node:
-        """Add a ToR, an EPS or an OCS."""
+    def add_switch(
+        self, name: str, kind: Kind, *, pod: int | None = None, tier: int | None = None, hardware: Hardware = "box"
+    ) -> Node:
+        """Add a ToR, an EPS or an OCS. Raises FabricError for hardware that its kind cannot be."""
         if kind is Kind.HOST:
             raise FabricError(f"{name}: a switch cannot be of kind host")
-        return self._add(Node(name, kind, pod=pod, tier=tier))
+        if hardware == ("host" if kind is Kind.OCS else "patch-panel"):
+            raise FabricError(f"{name}: a switch of kind {kind} cannot be a {hardware}")
+        return self._add(Node(name, kind, pod=pod, tier=tier, hardware=hardware))
 
-    def connect(self, a: Port, b: Port, *, rate: int, delay: float = 0.0) -> Link:
-        """Wire two free ports. Raises FabricError for an unknown node, a port in use or an impossible rate."""
+    def connect(self, a: Port, b: Port, *, rate: int, delay: float = 0.0, cost: int = 1) -> Link:
+        """Wire two free ports. Raises FabricError for an unknown node, a port in use, or an impossible rate or cost."""
         for port in (a, b):
             self._check_free(port)
         if a.node == b.node:
@@ -131,7 +153,9 @@ class Fabric:
             raise FabricError(f"{a}--{b}: rate must be positive, not {rate}")
         if delay < 0:
             raise FabricError(f"{a}--{b}: delay must not be negative, not {delay}")
-        link = Link(a, b, rate, delay)
+        if cost < 1:
+            raise FabricError(f"{a}--{b}: cost must be at least 1, not {cost}")
+        link = Link(a, b, rate, delay, cost)
         self._links[a] = self._links[b] = link
         for port in (a, b):
             self._wired[port.node].append(port)
