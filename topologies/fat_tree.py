@@ -40,7 +40,8 @@ def fat_tree(
 
     NICs fill the edge ports in order, edge by edge and pod by pod; a host takes the next `nics` ports, so its NICs
     share an edge switch unless its ports run out, and then go on at the next one. Switches and ports that no host can
-    use are not built: a lone edge switch has no uplinks, a lone pod no cores.
+    use are not built: a lone edge switch has no uplinks, a lone pod no cores. The fabric's note says k and how full
+    it is.
 
     Nodes: edge switches t0.., aggregation a0.., cores c0.., numbered through the pods; core c(i * k/2 + j) joins the
     i-th aggregation switches by their j-th uplinks. Ports: NICs or lower switches first, uplinks after them.
@@ -60,6 +61,7 @@ def fat_tree(
     shape.check_room(hosts, nics)
     given = {"k": k, "hosts": hosts, "nics": nics, "gpus": gpus, "oversubscription": oversubscription}
     fabric = Fabric(name, routing="two-level", parameters={**given, "rate": rate, "delay": delay})
+    fabric.notes = (shape.note(hosts * nics),)
     return _Wiring(fabric, shape, rate, delay).fill(hosts, nics, gpus)
 
 
@@ -83,6 +85,12 @@ class _Shape:
     def room(self) -> int:
         """NICs in all."""
         return self.k * self.half * self.below
+
+    def note(self, nics: int) -> str:
+        """What results should say of k and how far the tree is filled."""
+        pods = -(-nics // (self.half * self.below))
+        text = f"k={self.k} with {nics} of {self.room} NICs, in {pods} of {self.k} pods"
+        return text if nics == self.room else f"{text}; what no host can use is not built"
 
     def check(self) -> None:
         if self.k < 2 or self.k % 2:

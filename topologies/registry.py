@@ -30,7 +30,9 @@ from topologies.fabric import Fabric, FabricError
 from topologies.parameters import Unit
 
 GROUP = "emu.topologies"
-_BUILT_IN = ("topologies.fat_tree", "topologies.hybrid")
+_BUILT_IN = tuple(
+    f"topologies.{module}" for module in ("fat_tree", "hybrid", "leaf_spine", "rail", "rfabric", "topoopt")
+)
 
 Builder = Callable[..., Fabric]
 _B = TypeVar("_B", bound=Builder)

@@ -135,3 +135,9 @@ def test_every_link_of_a_partly_filled_tree_carries_some_pair(
 def test_impossible_parameters_are_refused(parameters: dict[str, Any], words: str) -> None:
     with pytest.raises(FabricError, match=words):
         fat_tree(**parameters)
+
+
+def test_the_note_says_k_and_how_far_it_is_filled() -> None:
+    assert fat_tree(k=4).notes == ("k=4 with 16 of 16 NICs, in 4 of 4 pods",)
+    (note,) = fat_tree(hosts=256, nics=8).notes
+    assert note == "k=22 with 2048 of 2662 NICs, in 17 of 22 pods; what no host can use is not built"
