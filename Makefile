@@ -45,8 +45,9 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --python $(LOCK_VENV)/bin/pyt
   --only-binary :all: --generate-hashes --custom-compile-command 'make lock' $(UPGRADE)
 # Only tests need these Debian packages:
 # debootstrap: a clean root file system, in which the provisioning script is tried
-# vagrant:     checks the Vagrantfile
-TEST_PACKAGES := debootstrap vagrant
+# shellcheck:  looks over the scripts
+# vagrant, vagrant-libvirt: check the Vagrantfile
+TEST_PACKAGES := debootstrap shellcheck vagrant vagrant-libvirt
 PACKAGES := mininet openvswitch-switch iperf3 tcpdump ethtool python3-venv iproute2 util-linux procps kmod
 # Root must leave nothing in the checkout that its owner cannot remove.
 AS_ROOT := $(SUDO) env PYTHONDONTWRITEBYTECODE=1 PATH="$(BIN):$$PATH"
