@@ -14,6 +14,7 @@ from rich.text import Text
 from emu.cli.check import check
 from emu.cli.doctor import doctor
 from emu.cli.exits import Exit
+from emu.cli.export import export
 from emu.cli.failures import guarded
 from emu.cli.output import results
 from emu.cli.run import run
@@ -28,6 +29,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(check)
 app.command()(show)
+app.command()(export)
 app.command()(doctor)
 
 
