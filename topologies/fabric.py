@@ -8,10 +8,11 @@ Units everywhere: rates in bit/s (Ethernet line rate: preamble, gap and FCS coun
 
 from __future__ import annotations
 
+import copy
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -201,6 +202,11 @@ class Fabric:
         if not self.hosts:
             raise FabricError(f"fabric {self.name}: it has no hosts")
         return self
+
+    def with_rates(self, factor: float) -> Fabric:
+        """The same fabric with the rate of every link multiplied by `factor`, rounded to bit/s."""
+        links = {port: replace(link, rate=max(1, round(link.rate * factor))) for port, link in self._links.items()}
+        return replace(copy.deepcopy(self), _links=links)
 
     # -- reading ------------------------------------------------------------
 
