@@ -14,7 +14,7 @@ from controllers.epochs import Epoch
 from controllers.flow_graph import Fates
 from controllers.paths import Forwarder, LitGraph, nic_pairs, number_of
 from controllers.tables import Rule, Table, Tables
-from controllers.two_level import EXACT, two_level_rules
+from controllers.two_level import EXACT, TwoLevel
 from topologies.fabric import Fabric, Kind, Port
 
 CIRCUIT = 300
@@ -128,7 +128,10 @@ def _offset(ports: Sequence[Port], seed: int, at: str, switch: str) -> int:
 
 def _two_level(graph: LitGraph, circuits: Mapping[str, list[Rule]], seed: int) -> dict[str, list[Rule]]:
     """Two-level rules, mended by explicit next hops; these alone if what remains could not be mended so."""
-    rules = two_level_rules(graph.fabric)
+    scheme = TwoLevel(graph.fabric)
+    rules = scheme.rules()
+    if scheme.regular:
+        return rules
     forwarder = Forwarder(graph.fabric, _finished(graph.fabric, {**rules, **circuits}))
     entered = {graph.landing[src].node for src in graph.fabric.all_nics if src in graph.landing}
     missed = [nic for nic in graph.fabric.all_nics if not _served(graph, forwarder, entered, nic)]

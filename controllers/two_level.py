@@ -31,35 +31,100 @@ EXACT, PREFIX, SUFFIX = 300, 200, 100
 _EDGE, _AGGREGATION, _CORE = 1, 2, 3
 _FIRST_ID = 2
 _ID, _EDGE_BYTE = 0x0000_00FF, 0x0000_FF00
-_DOWN = {_EDGE: (EXACT, 0xFFFF_FFFF), _AGGREGATION: (PREFIX, 0xFFFF_FF00), _CORE: (PREFIX, 0xFFFF_0000)}
+_EDGE_MASK, _POD_MASK = 0xFFFF_FF00, 0xFFFF_0000
+_DOWN = {_EDGE: (EXACT, 0xFFFF_FFFF), _AGGREGATION: (PREFIX, _EDGE_MASK), _CORE: (PREFIX, _POD_MASK)}
 """By tier: priority and mask of the downward rules, which read the whole address, pod and edge, and the pod."""
 
 
-def two_level_rules(fabric: Fabric) -> dict[str, list[Rule]]:
-    """By packet switch of tier 1 to 3: its rules.
+class TwoLevel:
+    """Two-level rules of a fabric, and whether its wiring makes them right."""
 
-    They are right on regular fat-trees and two-tier Clos networks only; others must be checked.
-    """
-    addresses = [number_of(fabric.address(nic)) for nic in fabric.all_nics]
-    ids = {value: value - _FIRST_ID for value in sorted({address & _ID for address in addresses})}
-    edges = {value: value >> 8 for value in sorted({address & _EDGE_BYTE for address in addresses})}
-    below: dict[str, dict[int, list[Port]]] = {}
-    rules: dict[str, list[Rule]] = {}
-    for switch in sorted(fabric.switches, key=_tier):
-        if _tier(switch) not in _DOWN:
-            continue
-        down, up = _sides(fabric, switch)
-        priority, mask = _DOWN[_tier(switch)]
-        below[switch.name] = prefixes = _prefixes(fabric, down, mask, below)
-        rules[switch.name] = [
-            Rule(priority, ports[0].number, prefix, mask) for prefix, ports in sorted(prefixes.items())
-        ]
-        if _tier(switch) == _EDGE:
-            rules[switch.name] += _spread(up, ids, _ID)
-        elif _tier(switch) == _AGGREGATION:
-            rules[switch.name] += _spread(up, edges, _EDGE_BYTE)
-            rules[switch.name] += _parallel(fabric, prefixes, below)
-    return rules
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._addresses = [number_of(fabric.address(nic)) for nic in fabric.all_nics]
+        self._switches = [switch for switch in sorted(fabric.switches, key=_tier) if _tier(switch) in _DOWN]
+        self._down: dict[str, list[Port]] = {}
+        self._up: dict[str, list[Port]] = {}
+        self._below: dict[str, dict[int, list[Port]]] = {}
+        """By switch: the prefixes below it, and the ports that lead there."""
+        for switch in self._switches:
+            down, up = _sides(fabric, switch)
+            self._down[switch.name], self._up[switch.name] = down, up
+            self._below[switch.name] = _prefixes(fabric, down, _DOWN[_tier(switch)][1], self._below)
+
+    def rules(self) -> dict[str, list[Rule]]:
+        """By packet switch of tier 1 to 3: its rules. Unless the fabric is `regular` they must be checked."""
+        ids = {value: value - _FIRST_ID for value in sorted({address & _ID for address in self._addresses})}
+        edges = {value: value >> 8 for value in sorted({address & _EDGE_BYTE for address in self._addresses})}
+        rules: dict[str, list[Rule]] = {}
+        for switch in self._switches:
+            priority, mask = _DOWN[_tier(switch)]
+            up, prefixes = self._up[switch.name], self._below[switch.name]
+            rules[switch.name] = [
+                Rule(priority, ports[0].number, prefix, mask) for prefix, ports in sorted(prefixes.items())
+            ]
+            if _tier(switch) == _EDGE:
+                rules[switch.name] += _spread(up, ids, _ID)
+            elif _tier(switch) == _AGGREGATION:
+                rules[switch.name] += _spread(up, edges, _EDGE_BYTE)
+                rules[switch.name] += self._parallel(prefixes)
+        return rules
+
+    @property
+    def regular(self) -> bool:
+        """Whether these rules deliver every address from every switch that NICs send to, as the wiring shows.
+
+        True for fat-trees, full or not, and for two-tier Clos networks; false says only that it must be looked at.
+        Every NIC is below one edge switch, which has its /24 for itself; every switch above knows all of the /24s, or
+        all of each /16 that it knows and has uplinks for the rest; every core knows every /16. So a packet goes up
+        until a switch knows its edge, and from there down.
+        """
+        edges = [self._below[switch.name] for switch in self._switches if _tier(switch) == _EDGE]
+        every = {address & _EDGE_MASK for address in self._addresses}
+        if sorted(address for below in edges for address in below) != sorted(self._addresses):
+            return False
+        if sum(len({address & _EDGE_MASK for address in below}) for below in edges) != len(every):
+            return False
+        by_pod: dict[int, set[int]] = {}
+        for edge in every:
+            by_pod.setdefault(edge & _POD_MASK, set()).add(edge)
+        return all(self._regular_at(switch, every, by_pod) for switch in self._switches)
+
+    def _regular_at(self, switch: Node, every: set[int], by_pod: Mapping[int, set[int]]) -> bool:
+        """Whether one switch is wired as `regular` wants it: next to its own tier only, and knowing enough."""
+        down, up, below = self._down[switch.name], self._up[switch.name], self._below[switch.name]
+        tier = _tier(switch)
+        if any(_tier(self._peer(port)) != tier - 1 for port in down) or any(
+            _tier(self._peer(port)) != tier + 1 for port in up
+        ):
+            return False
+        if tier == _EDGE:
+            return bool(up) or len(below) == len(self._addresses)
+        if tier == _AGGREGATION:
+            pods = {edge & _POD_MASK for edge in below}
+            return set(below) == every or (bool(up) and all(by_pod[pod] <= set(below) for pod in pods))
+        return set(below) == set(by_pod)
+
+    def _peer(self, port: Port) -> Node:
+        return self._fabric.node(self._fabric.peer(port).node)
+
+    def _parallel(self, prefixes: Mapping[int, list[Port]]) -> Iterator[Rule]:
+        """Where several cables lead down to one edge switch: a rule for each address there, so that all are used.
+
+        A packet goes down by the cable that the edge switch itself would send its address up by, if that is one of
+        them.
+        """
+        priority, mask = _DOWN[_EDGE]
+        for ports in prefixes.values():
+            if len(ports) == 1:
+                continue
+            edge = self._fabric.peer(ports[0]).node
+            up = self._up[edge]
+            for address in sorted(self._below[edge]):
+                place = (address & _ID) - _FIRST_ID
+                cable = self._fabric.peer(up[place % len(up)])
+                port = cable if cable in ports else ports[place % len(ports)]
+                yield Rule(priority, port.number, address, mask)
 
 
 def _tier(node: Node) -> int:
@@ -96,26 +161,6 @@ def _prefixes(
             if not ports or fabric.peer(ports[0]).node == peer.node:
                 ports.append(port)
     return prefixes
-
-
-def _parallel(
-    fabric: Fabric, prefixes: Mapping[int, list[Port]], below: Mapping[str, Mapping[int, list[Port]]]
-) -> Iterator[Rule]:
-    """Where several cables lead down to one edge switch: a rule for each address there, so that all of them are used.
-
-    A packet goes down by the cable that the edge switch itself would send its address up by, if that is one of them.
-    """
-    priority, mask = _DOWN[_EDGE]
-    for ports in prefixes.values():
-        if len(ports) == 1:
-            continue
-        edge = fabric.node(fabric.peer(ports[0]).node)
-        up = _sides(fabric, edge)[1]
-        for address in sorted(below.get(edge.name, ())):
-            place = (address & _ID) - _FIRST_ID
-            cable = fabric.peer(up[place % len(up)])
-            port = cable if cable in ports else ports[place % len(ports)]
-            yield Rule(priority, port.number, address, mask)
 
 
 def _spread(up: list[Port], places: Mapping[int, int], mask: int) -> list[Rule]:
