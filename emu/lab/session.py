@@ -12,7 +12,8 @@ from controllers.epochs import Epoch
 from controllers.paths import LitGraph
 from emu.lab import system
 from emu.lab.calibrate import LinkCalibrator, Rates, farthest_permutation
-from emu.lab.control import LabCircuits
+from emu.lab.capture import Recorder
+from emu.lab.circuits import LabCircuits
 from emu.lab.counters import emulated_rates
 from emu.lab.crosscheck import cross_check
 from emu.lab.crossings import CrossingMeter
@@ -61,6 +62,7 @@ class Session:
         self.lab = Lab(scenario, self.built, directory, tell)
         self._rehearsals: dict[int, Rehearsal] = {}
         self.measurement = Measurement(self.fabric.name, job.sigma, job.beta)
+        self.recorder = Recorder(self.fabric, scenario.capture, scenario.repeat, job.beta)
 
     # -- capacity ----------------------------------------------------------------
 
@@ -98,7 +100,8 @@ class Session:
         lanes = lab.open_lanes()
         self._prepare(lanes)
         for seed in self._job.seeds:
-            self._repeat(lanes, seed)
+            with self.recorder.recording(lab):
+                self._repeat(lanes, seed)
         self._look_again(lanes)
         return self.measurement
 
@@ -194,6 +197,7 @@ class Session:
             lambda now: self._pulse(engine, total, now),
             CrossingMeter(self.fabric, self._scale.sigma).read,
         )
+        self.recorder.clock = engine.clock
         before = Snapshot.take(self.lab)
         began = time.monotonic()
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from controllers.routes import path, reachable_pairs
-from emu.lab.control import ScheduledCircuits
+from emu.lab.circuits import ScheduledCircuits
 from emu.lab.lab import Lab
 from emu.lab.openvswitch import run
 from emu.packet.charging import Charging

@@ -13,7 +13,7 @@ import pytest
 
 from controllers.channel import Committed
 from controllers.epochs import Epoch
-from emu.lab.control import LabCircuits
+from emu.lab.circuits import LabCircuits
 from emu.lab.darktime import DarkTime
 from emu.lab.snapshot import Snapshot
 from emu.lab.tap import Frame, Tap

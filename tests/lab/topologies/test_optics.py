@@ -12,7 +12,7 @@ import pytest
 
 from controllers.channel import Committed
 from controllers.transition import transition
-from emu.lab.control import ScheduledCircuits
+from emu.lab.circuits import ScheduledCircuits
 from emu.lab.counters import PortCount, dark_drops
 from emu.lab.openvswitch import run
 from emu.packet.clock import ModelClock

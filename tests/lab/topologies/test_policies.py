@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from emu.lab.control import LabCircuits
+from emu.lab.circuits import LabCircuits
 from emu.packet import engine as packet_engine
 from emu.packet.charging import Charging
 from emu.packet.engine import PacketEngine
