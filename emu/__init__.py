@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from emu.progress import Progress
     from emu.results.record import RunRecord
 
-__all__ = ["Checked", "EmuError", "InputError", "LabError", "LiveLab", "Progress", "RunRecord", "check", "load", "open_lab", "run"]
+__all__ = [
+    "Checked",
+    "EmuError",
+    "InputError",
+    "LabError",
+    "LiveLab",
+    "Progress",
+    "RunRecord",
+    "check",
+    "load",
+    "open_lab",
+    "run",
+]
 
 _HOMES = {
     **dict.fromkeys(("Checked", "check", "load", "run"), "emu.api"),

@@ -13,7 +13,9 @@ from typing import Any
 
 from emu.counterfactual import counterfactuals
 from emu.errors import EmuError, InputError
+from emu.interrupts import Interrupts
 from emu.lab.delays import check_delays, delays_made
+from emu.lab.errors import LabError
 from emu.lab.job import CAPACITY, LOG, MEASUREMENT, Job, read_capacity
 from emu.lab.rooms import HostRoom, Room
 from emu.measurement import Capacity, Measurement
@@ -50,8 +52,10 @@ def run(
     what fabrics with circuits would do if those changed in no time, or never.
 
     Raises InputError for a scenario that cannot be run, LabError where the machine lacks something, before anything is
-    built. What goes wrong inside a lab is in the outcome's measurements and verdict. An interrupt ends the run; what
-    was measured until then is written, and the outcome says `interrupted`.
+    built. What goes wrong inside a lab, or with one of several, is in the outcome's measurements and verdict. Ctrl-C,
+    SIGTERM and SIGHUP (in the main thread) end the run: what was measured until then is written, and the outcome says
+    `interrupted`; one that comes while results are written only says so. Before any lab measures, they raise
+    KeyboardInterrupt.
     """
     scenario = load(path, plugins=plugins, overrides=overrides)
     return run_scenario(scenario, out=out, plugins=plugins, listener=listener, counterfactual=counterfactual)
@@ -95,6 +99,14 @@ def _check_workload(scenario: Scenario, built: Sequence[BuiltFabric]) -> None:
         work_of(scenario, fabric, scenario.seed, bucket_floor(scenario, FEWEST_BUCKETS))
 
 
+class _ListenerError(Exception):
+    """The listener raised `cause`."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
 @dataclass
 class _Run:
     scenario: Scenario
@@ -105,33 +117,64 @@ class _Run:
     room: Room
     counterfactual: bool = False
     began: float = field(default_factory=time.time)
+    interrupts: Interrupts = field(default_factory=Interrupts)
 
     def go(self) -> Outcome:
+        """Plan, measure, judge, write; an interrupt or defect while labs run loses nothing of what was measured."""
         started = time.monotonic()
-        measurements: dict[str, Measurement] = {}
-        interrupted = False
-        chosen: Plan | None = None
+        measured: dict[str, Measurement] = {}
         try:
-            chosen = self._plan()
+            with self.interrupts:
+                chosen = self._planned()
+                trouble = self._measure_all(chosen, measured)
+                with self.interrupts.held():
+                    outcome = self._judge(chosen, measured, self.interrupts.heard, time.monotonic() - started)
+                    write_run(outcome)
+                if trouble is not None:
+                    raise trouble
+        except _ListenerError as error:
+            raise error.cause from None
+        return replace(outcome, interrupted=self.interrupts.heard)
+
+    def _measure_all(self, chosen: Plan, measured: dict[str, Measurement]) -> Exception | None:
+        """Measure every fabric, unless interrupted. Returns what stopped it, which is to be raised in the end.
+
+        A lab that cannot be opened costs its own fabric only. Raises LabError if none could be: nothing was measured.
+        """
+        refused: list[EmuError] = []
+        try:
             for place in range(len(self.built)):
-                self._measure(place, chosen, measurements)
+                if not self.interrupts.heard:
+                    self._measure(place, chosen, measured, refused)
+            self._say(Progress("write", f"{self.directory}"))
         except KeyboardInterrupt:
-            interrupted = True
-            if chosen is None:
-                self._discard()
-                raise
-        except InputError:
+            self.interrupts.heard = True
+        except Exception as error:  # a defect, or the listener's
+            return error
+        if len(refused) == len(self.built):
+            give_to_caller(self.directory)
+            raise refused[0]
+        return None
+
+    def _say(self, progress: Progress) -> None:
+        """Tell the listener, and keep what it raises apart from what a lab does."""
+        try:
+            self.listener(progress)
+        except Exception as error:
+            raise _ListenerError(error) from error
+
+    # -- the scale ---------------------------------------------------------------
+
+    def _planned(self) -> Plan:
+        """The plan; without one nothing was measured, and only the log of a lab that failed is worth a directory."""
+        try:
+            return self._plan()
+        except (KeyboardInterrupt, InputError):
             self._discard()
             raise
         except EmuError:
-            give_to_caller(self.directory)  # the log of the lab that failed stays in it
+            give_to_caller(self.directory)
             raise
-        outcome = self._judge(chosen, measurements, interrupted, time.monotonic() - started)
-        self.listener(Progress("write", f"{self.directory}"))
-        write_run(outcome)
-        return outcome
-
-    # -- the scale ---------------------------------------------------------------
 
     def _plan(self) -> Plan:
         capacities = []
@@ -139,13 +182,13 @@ class _Run:
             capacities = [self._capacity(place) for place in range(len(self.built))]
         chosen = plan(self.scenario, self.built, capacities, self.scenario.seed)
         for line in describe(chosen):
-            self.listener(Progress("plan", line))
+            self._say(Progress("plan", line))
         return chosen
 
     def _capacity(self, place: int) -> Capacity:
         folder = self._folder(place)
         job = Job("capacity", self.scenario.to_json(), place, self.plugins, room=self.room.name)
-        self.room.run(job, folder, self.listener)
+        self.room.run(job, folder, self._say)
         if not (folder / CAPACITY).exists():
             raise EmuError(f"{self._trouble(folder)}; its log is {folder / LOG}")
         capacity = read_capacity(folder / CAPACITY)
@@ -154,7 +197,7 @@ class _Run:
 
     # -- the labs -----------------------------------------------------------------
 
-    def _measure(self, place: int, chosen: Plan, into: dict[str, Measurement]) -> None:
+    def _measure(self, place: int, chosen: Plan, into: dict[str, Measurement], refused: list[EmuError]) -> None:
         name, folder = self.built[place].fabric.name, self._folder(place)
         job = Job(
             stage="measure",
@@ -167,19 +210,27 @@ class _Run:
             seeds=(self.scenario.seed,) * self.scenario.repeat,
             room=self.room.name,
         )
+        error = ""
         try:
-            self.room.run(job, folder, self.listener)
+            self.room.run(job, folder, self._say)
+        except (EmuError, OSError) as caught:
+            failure = caught if isinstance(caught, EmuError) else LabError(f"no lab could be opened: {caught}")
+            refused.append(failure)
+            error = str(failure)
         finally:
-            into[name] = self._collect(name, folder, chosen)
+            with self.interrupts.held():
+                into[name] = self._collect(name, folder, chosen, error)
 
-    def _collect(self, name: str, folder: Path, chosen: Plan) -> Measurement:
+    def _collect(self, name: str, folder: Path, chosen: Plan, error: str) -> Measurement:
+        """What a lab left; `error`: why it could not be opened, if so."""
         path = folder / MEASUREMENT
         if not path.exists():
             empty = Measurement(name, chosen.scale.sigma, chosen.scale.beta)
-            empty.partial, empty.error = True, self._trouble(folder)
+            empty.partial, empty.error = True, error or self._trouble(folder)
             return empty
         measurement = Measurement.read(path)
         measurement.fabric = name
+        measurement.error = measurement.error or error
         path.unlink()
         return measurement
 

@@ -265,7 +265,7 @@ def emu_version() -> str:
 
 def _partial(outcome: Outcome) -> bool:
     missing = len(outcome.fabrics) < len(outcome.scenario.fabrics)
-    return missing or outcome.interrupted or any(fabric.measurement.partial for fabric in outcome.fabrics)
+    return missing or any(fabric.measurement.partial for fabric in outcome.fabrics)
 
 
 def _chosen(outcome: Outcome) -> Literal["auto", "given"]:

@@ -102,7 +102,7 @@ def test_an_interrupt_is_raised_after_the_run_was_written(runner: Runner) -> Non
     runner.interrupted = True
     with pytest.raises(KeyboardInterrupt, match="what was measured is in"):
         emu.run(TEXT)
-    assert emu.load(runner.folder / "run").manifest.partial
+    assert emu.load(runner.folder / "run").verdict == "VALID"
 
 
 def test_a_name_that_emu_does_not_have_is_refused() -> None:
