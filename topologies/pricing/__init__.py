@@ -10,7 +10,7 @@ from topologies.pricing.closed_forms import mixnet
 from topologies.pricing.equal_cost import at_cost
 from topologies.pricing.parts import Part, count_parts
 from topologies.pricing.table import PriceError, PriceTable, load_table, table_names
-from topologies.pricing.value import Value, performance_per_dollar
+from topologies.pricing.value import Value, performance_per_dollar, relative_costs
 
 __all__ = [
     "Bill",
@@ -25,5 +25,6 @@ __all__ = [
     "mixnet",
     "performance_per_dollar",
     "price",
+    "relative_costs",
     "table_names",
 ]
