@@ -17,6 +17,7 @@ from emu.cli.exits import Exit
 from emu.cli.export import export
 from emu.cli.failures import guarded
 from emu.cli.output import results
+from emu.cli.price import price
 from emu.cli.run import run
 from emu.cli.show import show
 
@@ -30,6 +31,7 @@ app.command()(run)
 app.command()(check)
 app.command()(show)
 app.command()(export)
+app.command()(price)
 app.command()(doctor)
 
 
