@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from emu import captures
 from emu.counterfactual import counterfactuals
 from emu.errors import EmuError, InputError
 from emu.interrupts import Interrupts
@@ -223,6 +224,7 @@ class _Run:
 
     def _collect(self, name: str, folder: Path, chosen: Plan, error: str) -> Measurement:
         """What a lab left; `error`: why it could not be opened, if so."""
+        captures.collect(folder, self.directory, name)
         path = folder / MEASUREMENT
         if not path.exists():
             empty = Measurement(name, chosen.scale.sigma, chosen.scale.beta)

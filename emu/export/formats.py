@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from emu.errors import InputError
-from emu.export import chrome, hpcc, nccl_json, nccl_table, prometheus
+from emu.export import chrome, hpcc, nccl_json, nccl_table, packets, prometheus
 from emu.export.names import MEANINGS
 from emu.export.selection import Selection, select
 from emu.scenario.fields import nearest
@@ -19,9 +19,10 @@ WRITERS: Final[Mapping[str, Writer]] = {
     "nccl-json": nccl_json.write,
     "hpcc-fct": hpcc.write,
     "chrome-trace": chrome.write,
+    "pcapng": packets.write,
     "prometheus": prometheus.write,
 }
-BINARY: Final[frozenset[str]] = frozenset()
+BINARY: Final = frozenset({"pcapng"})
 """Formats that are no text."""
 
 

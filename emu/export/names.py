@@ -10,6 +10,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "nccl-json": "the same in the shape of nccl-tests' JSON",
     "hpcc-fct": "flow completion times in the shape of HPCC's fct.txt",
     "chrome-trace": "timeline for Perfetto or chrome://tracing (JSON)",
+    "pcapng": "packets of the links that the run captured, for Wireshark",
     "prometheus": "metrics in Prometheus' text format",
 }
 """By name, what a format is."""

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from emu.captures import FOLDER
 from emu.errors import EmuError
 from emu.lab.job import CAPACITY, JOB, MEASUREMENT, Job, encode_progress, write_capacity
 from emu.measurement import Measurement
@@ -54,6 +55,7 @@ def _work(job: Job, directory: Path, tell: Callable[[Progress], None]) -> Measur
 
     load_plugins(job.plugins)
     session = Session(job, Scenario.from_json(job.scenario), _PRIVATE / "emu", tell)
+    session.recorder.folder = directory / FOLDER
     if job.stage == "capacity":
         write_capacity(session.capacity(), directory / CAPACITY)
         return session.measurement

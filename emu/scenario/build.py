@@ -14,7 +14,7 @@ from controllers.policies.static import Static
 from controllers.policies.templates import Templates
 from emu.errors import KeyPath
 from emu.model.conditions import Conditions
-from emu.scenario import circuits_spec
+from emu.scenario import capture_spec, circuits_spec
 from emu.scenario.fabric_spec import FabricSpec
 from emu.scenario.fields import nearest
 from emu.scenario.schema import Scenario
@@ -68,12 +68,26 @@ class BuiltFabric:
 def build_fabrics(scenario: Scenario) -> tuple[BuiltFabric, ...]:
     """Every fabric of a scenario, in its order.
 
-    Raises InputError, with the line, for parameters that a builder refuses, circuits that an OCS cannot hold, and a
-    workload that one of the fabrics has too few ranks for.
+    Raises InputError, with the line, for parameters that a builder refuses, circuits that an OCS cannot hold, a
+    workload that one of the fabrics has too few ranks for, and links to capture that there are not.
     """
     fabrics = tuple(_build(scenario, place) for place in range(len(scenario.fabrics)))
     _check_workload(scenario, [cluster_of(built.fabric) for built in fabrics])
+    _check_capture(scenario, [built.fabric for built in fabrics])
     return fabrics
+
+
+def _check_capture(scenario: Scenario, fabrics: Sequence[Fabric]) -> None:
+    """Refuse links that no fabric has, and more than a lab should capture."""
+    if scenario.capture is None:
+        return
+    for place in range(len(scenario.capture.links)):
+        if wrong := capture_spec.problem(scenario.capture, place, fabrics):
+            raise scenario.error(("capture", "links", place), wrong[0], hint=wrong[1])
+    for fabric in fabrics:
+        if excess := capture_spec.excess(scenario.capture, fabric, scenario.repeat):
+            key, what, hint = excess
+            raise scenario.error(("capture", key), what, hint=hint)
 
 
 def cluster_of(fabric: Fabric) -> Cluster:

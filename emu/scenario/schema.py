@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic.errors import PydanticUserError
 
 from emu.errors import InputError, KeyPath
+from emu.scenario.capture_spec import Capture
 from emu.scenario.fabric_spec import AnyFabric, model_of
 from emu.scenario.fields import (
     Flag,
@@ -118,6 +119,7 @@ class Scenario(Strict):
     name: default: that of its file.
     seed: of everything random.
     repeat: how often each fabric runs it.
+    capture: links whose frames are kept.
     """
 
     name: Name = "scenario"
@@ -127,6 +129,7 @@ class Scenario(Strict):
     traffic: Literal["flows"] = "flows"
     emulation: Emulation = Emulation()
     transport: Transport = Transport()
+    capture: Capture | None = None
     fabrics: Annotated[tuple[AnyFabric, ...], Field(min_length=1, max_length=32)]
     workload: Workload
 
