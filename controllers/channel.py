@@ -1,26 +1,19 @@
-"""What the engine and the controller process say to each other, and how it is written on the Unix socket.
+"""What the engine and the controller process say to each other; `controllers.lines` has how it is written.
 
-One JSON object a line: `{"v": 1, "id": 7, "kind": "Install", "body": {…}}`. The engine sends requests, each with an id
-of its own; the controller answers each one once, with that id, and sends events with `id` null whenever it has any. The
-first line of a connection is the event Hello. Instants are CLOCK_MONOTONIC in nanoseconds, which is one clock for every
-process of a machine; durations in seconds are floats.
+The engine sends requests; the controller answers each one once, and sends events whenever it has any. The first thing
+that it says is Hello. Instants are CLOCK_MONOTONIC in nanoseconds, which is one clock for every process of a machine;
+durations in seconds are floats.
 
 Neither side of the channel needs the OpenFlow library to import this module.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Literal
 
 from controllers.tables import Rule, Table
-
-PROTOCOL = 1
-"""The version of this protocol; a line of another version is refused."""
 
 
 class ControllerError(RuntimeError):
@@ -303,54 +296,3 @@ class Fault:
 
 Event = Hello | SwitchConnected | SwitchLost | Staged | Committed | Aborted | Fault
 Message = Request | Answer | Event
-
-
-# -- how it is written -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of the channel; `id` None marks an event."""
-
-    id: int | None
-    body: Message
-
-
-_ADAPTERS: dict[str, TypeAdapter[Message]] = {kind.__name__: TypeAdapter(kind) for kind in get_args(Message)}
-
-
-def encode(body: Message, line_id: int | None = None) -> bytes:
-    """One message as a line."""
-    kind = type(body).__name__
-    data = _ADAPTERS[kind].dump_python(body, mode="json")
-    envelope = {"v": PROTOCOL, "id": line_id, "kind": kind, "body": data}
-    return json.dumps(envelope, separators=(",", ":")).encode() + b"\n"
-
-
-def decode(line: bytes) -> Line:
-    """The message of a line. Raises ControllerError for what is no message of this version of the protocol."""
-    try:
-        envelope = json.loads(line)
-        version, line_id, kind, body = (envelope[key] for key in ("v", "id", "kind", "body"))
-    except (ValueError, KeyError, TypeError) as error:
-        raise ControllerError(f"not a line of the controller's channel: {line[:80]!r} ({error!r})") from None
-    if version != PROTOCOL:
-        raise ControllerError(f"the channel speaks version {PROTOCOL}, this line version {version}")
-    if kind not in _ADAPTERS or not (line_id is None or isinstance(line_id, int)):
-        raise ControllerError(f"the channel has no message {kind!r} with id {line_id!r}")
-    try:
-        return Line(line_id, _ADAPTERS[kind].validate_python(body))
-    except ValidationError as error:
-        raise ControllerError(f"malformed {kind}: {error.errors()[0]['msg']} at {error.errors()[0]['loc']}") from None
-
-
-class LineBuffer:
-    """Puts the pieces that a socket delivers together to lines."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, data: bytes) -> list[Line]:
-        """The lines that are complete with `data`. Raises ControllerError for a malformed one."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        return [decode(line) for line in lines]

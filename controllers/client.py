@@ -28,7 +28,6 @@ from controllers.channel import (
     Hello,
     Install,
     Installed,
-    LineBuffer,
     MeasureBarriers,
     Prepare,
     Prepared,
@@ -38,8 +37,8 @@ from controllers.channel import (
     SwitchConnected,
     SwitchLost,
     Verify,
-    encode,
 )
+from controllers.lines import LineBuffer, encode
 from controllers.tables import Table
 
 _Kind = TypeVar("_Kind", bound=Answer)

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from controllers.channel import Answer, ControllerError, Event, LineBuffer, Request, encode
+from controllers.channel import Answer, ControllerError, Event, Request
+from controllers.lines import LineBuffer, encode
 from controllers.ryu_api import hub
 
 _LOG = logging.getLogger(__name__)

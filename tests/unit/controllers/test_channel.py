@@ -9,23 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controllers.channel import (
-    PROTOCOL,
     Abort,
     Aborted,
     Committed,
     ControllerError,
     Fault,
     Install,
-    Line,
-    LineBuffer,
     Message,
     Prepare,
     RuleChange,
     Staged,
     Stamps,
-    decode,
-    encode,
 )
+from controllers.lines import PROTOCOL, Line, LineBuffer, decode, encode
 from controllers.tables import Rule
 
 ports = st.integers(1, 0xFFFFFF00)

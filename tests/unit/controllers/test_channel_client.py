@@ -20,14 +20,13 @@ from controllers.channel import (
     Fault,
     Hello,
     Installed,
-    LineBuffer,
     Refused,
     Staged,
     SwitchConnected,
     SwitchLost,
-    encode,
 )
 from controllers.client import Answered, ControllerClient
+from controllers.lines import LineBuffer, encode
 from controllers.tables import Rule
 
 Ends = tuple[ControllerClient, socket.socket]
