@@ -28,6 +28,7 @@ PICOSECONDS = 1e12
 _HEADER = ("Nodes", "Connections", "Triggers", "Failures")
 _FLOW_KEYS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio")
 _ENDS = re.compile(r"([0-9]{1,9})->([0-9]{1,9})\Z")
+_LONGEST = 20
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 
 
@@ -45,10 +46,17 @@ class _Matrix:
         """What is wrong with the present line."""
         return FlowListError(self.file, self.line, problem)
 
+    def excerpt(self, word: str) -> str:
+        """A word of the file, to be shown; not of a file that has not shown yet that it is a connection matrix.
+
+        Emulations run as root: a scenario that names some other file must not make it known.
+        """
+        return repr(word[:_LONGEST]) if "Nodes" in self.header else "what stands there"
+
     def whole(self, text: str, what: str, least: int = 0) -> int:
         """A whole number that is not below `least`."""
         if not _WHOLE.match(text) or int(text) < least:
-            raise self.error(f"{what} must be a whole number of at least {least}, not {text[:40]!r}")
+            raise self.error(f"{what} must be a whole number of at least {least}, not {self.excerpt(text)}")
         return int(text)
 
 
@@ -83,9 +91,8 @@ def _read_line(matrix: _Matrix, words: Sequence[str]) -> None:
             raise matrix.error(f"expected: {words[0]} NUMBER")
         matrix.header[words[0]] = matrix.whole(words[1], words[0])
     else:
-        raise matrix.error(
-            f"{words[0][:40]!r} begins no line; valid are the header's {', '.join(_HEADER)}, SRC->DST, and trigger"
-        )
+        what = matrix.excerpt(words[0])
+        raise matrix.error(f"{what} begins no line; valid are the header's {', '.join(_HEADER)}, SRC->DST, and trigger")
 
 
 def _flow_fields(matrix: _Matrix, words: Sequence[str]) -> Mapping[str, str]:
@@ -98,7 +105,7 @@ def _flow_fields(matrix: _Matrix, words: Sequence[str]) -> Mapping[str, str]:
         if key not in _FLOW_KEYS:
             near = difflib.get_close_matches(key, _FLOW_KEYS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"valid: {', '.join(_FLOW_KEYS)}"
-            raise matrix.error(f"unknown word {key[:40]!r}; {hint}")
+            raise matrix.error(f"unknown word {matrix.excerpt(key)}; {hint}")
         value = next(rest, None)
         if value is None:
             raise matrix.error(f"{key} needs a value")
@@ -125,7 +132,7 @@ def _read_trigger(matrix: _Matrix, words: Sequence[str]) -> None:
         elif word in get_args(TriggerKind):
             kinds += [kind for kind in get_args(TriggerKind) if kind == word]
         else:
-            raise matrix.error(f"unknown word {word[:40]!r} in a trigger; {_TRIGGER_FORM}")
+            raise matrix.error(f"unknown word {matrix.excerpt(word)} in a trigger; {_TRIGGER_FORM}")
     if "id" not in numbers or len(kinds) != 1 or (kinds[0] == "barrier") != ("count" in numbers):
         raise matrix.error(_TRIGGER_FORM)
     if numbers["id"] in matrix.triggers:
@@ -169,5 +176,5 @@ def _seconds(matrix: _Matrix, text: str) -> float:
     except ValueError:
         picoseconds = math.nan
     if not (0 <= picoseconds < math.inf) or "_" in text:
-        raise matrix.error(f"start must be a number of picoseconds of at least 0, not {text[:40]!r}")
+        raise matrix.error(f"start must be a number of picoseconds of at least 0, not {matrix.excerpt(text)}")
     return picoseconds / PICOSECONDS

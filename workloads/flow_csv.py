@@ -57,7 +57,7 @@ def _check_columns(columns: Sequence[str], file: str, line: int) -> None:
     for name in columns:
         if name not in _COLUMNS or columns.count(name) > 1:
             raise FlowListError(
-                file, line, f"column {name[:40]!r} is unknown or there twice; valid: {', '.join(_COLUMNS)}"
+                file, line, f"column {name[:20]!r} is unknown or there twice; valid: {', '.join(_COLUMNS)}"
             )
 
 
@@ -70,7 +70,7 @@ def _same_length(row: Sequence[str], columns: Sequence[str], file: str, line: in
 def _flow(given: Mapping[str, str], index: int, file: str, line: int) -> Flow:
     def whole(column: str) -> int:
         if not _WHOLE.match(given[column]):
-            raise FlowListError(file, line, f"{column} must be a whole number, not {given[column][:40]!r}")
+            raise FlowListError(file, line, f"{column} must be a whole number, not {given[column][:20]!r}")
         return int(given[column])
 
     return Flow(
@@ -87,5 +87,5 @@ def _seconds(text: str, file: str, line: int) -> float:
     match = _START.match(text)
     if not match or match[2] not in _UNITS:
         valid = "seconds such as 0.25, or with a unit: " + ", ".join(unit for unit in _UNITS if unit)
-        raise FlowListError(file, line, f"start {text[:40]!r} is no time; write {valid}")
+        raise FlowListError(file, line, f"start {text[:20]!r} is no time; write {valid}")
     return float(match[1]) * _UNITS[match[2]]

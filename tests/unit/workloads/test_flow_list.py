@@ -14,6 +14,7 @@ from workloads.flow_list import (
     Flow,
     FlowList,
     FlowListError,
+    FlowListFormat,
     FlowListOrchestrator,
     Trigger,
     parse_flow_list,
@@ -314,3 +315,26 @@ def test_more_nodes_than_ranks_are_refused() -> None:
     flow_list = read_flow_list(DATA / "incast.cm")
     with pytest.raises(FlowListError, match=r"incast\.cm: 16 nodes need as many ranks, but the cluster has 4"):
         FlowListOrchestrator(flow_list, cluster(4))
+
+
+@pytest.mark.parametrize("format", ["auto", "htsim", "csv"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "root:$y$j9T$secretsecret:19000:0:99999:7:::\n",
+        "hunter2secret\n",
+        "secret,secret,secret\n",
+        "secret->secret\n",
+        "Nodes secret\n",
+        "trigger secret\n",
+        "0->1 secret\n",
+    ],
+)
+def test_a_file_that_is_no_flow_list_is_not_shown(tmp_path: Path, content: str, format: FlowListFormat) -> None:
+    """A scenario may be another's, and emulations run as root: no word of a password file may be in the error."""
+    path = tmp_path / "shadow"
+    path.write_text(content)
+    with pytest.raises(FlowListError) as caught:
+        read_flow_list(path, format)
+    assert "secret" not in str(caught.value)
+    assert str(caught.value).startswith(str(path))
