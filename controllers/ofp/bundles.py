@@ -81,7 +81,7 @@ class Bundle:
 
     def begin_commit(self) -> int:
         """Send COMMIT and a barrier; returns when (ns)."""
-        return self.switch.send(self._commit)
+        return self.switch.send_at_once(self._commit)
 
     def end_commit(self, deadline_ns: int) -> int:
         """Wait for the replies; returns when the barrier's came (ns)."""
