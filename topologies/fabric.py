@@ -14,9 +14,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import networkx as nx
+if TYPE_CHECKING:
+    import networkx as nx
 
 MAX_NICS = 8
 MAX_NODES = 100_000
@@ -288,6 +289,8 @@ class Fabric:
 
     def graph(self) -> nx.MultiGraph:
         """The fabric as a networkx graph: nodes carry `node`, edges carry `link`. A fresh copy at each call."""
+        import networkx as nx  # noqa: PLC0415 - takes a third of a second, and most programs draw no graph
+
         graph = nx.MultiGraph(name=self.name)
         for node in self._nodes.values():
             graph.add_node(node.name, node=node)

@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-from scipy.optimize import linear_sum_assignment
-
 from workloads.models import (
     Model,
     dtype_bytes,
@@ -156,6 +153,9 @@ def reshard(held: Mapping[int, Shards], roles: Sequence[Shards]) -> Resharding:
 
 def _assign(costs: Sequence[Sequence[int]]) -> list[int]:
     """By column, the row that takes it, so that the sum is the least; then the sum of |row - column| is."""
+    import numpy as np  # noqa: PLC0415 - the two take most of a second, and most programs assign nothing
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415
+
     count = len(costs)
     distances = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
     rows, columns = linear_sum_assignment(np.array(costs, dtype=np.float64) * (count * count + 1) + distances)

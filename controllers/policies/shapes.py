@@ -19,8 +19,6 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-import networkx as nx
-
 from controllers.policies.placement import Pair, Placement
 from controllers.policies.protocol import Demand
 
@@ -101,7 +99,9 @@ _SHAPES: Mapping[Shape, Callable[[Placement, Sequence[str], Demand], None]] = {
 
 def _connect(placement: Placement, weights: Mapping[Pair, int]) -> None:
     """One circuit for each edge of a heaviest forest over these pairs, as far as there are ports (Kruskal)."""
-    joined = nx.utils.UnionFind(site for pair in weights for site in pair)
+    from networkx.utils import UnionFind  # noqa: PLC0415 - takes a third of a second, and few runs fit shapes
+
+    joined = UnionFind(site for pair in weights for site in pair)
     for a, b in sorted(weights, key=lambda pair: (-weights[pair], placement.nearness(*pair))):
         if joined[a] != joined[b] and placement.join(a, b):
             joined.union(a, b)
