@@ -6,8 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+from scapy.utils import PcapWriter
+
 from controllers.decisions import Decision
 from controllers.epochs import Epoch, EpochChange
+from emu.captures import FOLDER, CapturedLink, CapturedRepeat, Captures
 from emu.measurement import (
     CircuitChange,
     CircuitUse,
@@ -157,3 +163,48 @@ def write(folder: Path, made: Outcome) -> Path:
 def written(folder: Path) -> Path:
     """The run of `outcome`, in its directory."""
     return write(folder, outcome(folder, folder / "run"))
+
+
+# -- captures ----------------------------------------------------------------------------------------------------------
+
+ZERO_NS = 1_700_000_001_000_000_000
+"""Time zero of the first repeat; the second's is ten seconds later."""
+SNAPLEN = 68
+MS = 1_000_000
+JUMP = (0.02, 0.05)
+"""Skipped, so circuits that go dark at 60 ms do so 300 ms of wall time after time zero (TDF 10); lit again at 400 ms."""
+SENT = {"h0:0": (1, 299, 305, 410), "o0:2": (2, 300, 411)}
+"""By port, when frames left it: wall milliseconds after time zero."""
+
+
+def captured(directory: Path, *, repeats: int = 2, full: bool = False, lost: int = 0) -> Path:
+    """Add captures of two links of the optical fabric to a run directory. full, lost: of the first link."""
+    folder = directory / FOLDER / "optical"
+    folder.mkdir(parents=True)
+    made = Captures(SNAPLEN)
+    for number in range(1, repeats + 1):
+        zero = ZERO_NS + (number - 1) * 10_000 * MS
+        links = [
+            CapturedLink("h0:0", "t0:1", 10**11, 10**7, f"{number}-h0-eth0.pcap", 4, full=full, lost=lost),
+            CapturedLink("o0:2", "t1:2", 10**11, 10**7, f"{number}-o0-eth2.pcap", 4),
+        ]
+        for link in links:
+            write_pcap(folder / link.file, [zero + at * MS for at in SENT[link.link]])
+        made.repeats.append(CapturedRepeat(number, zero, 10.0, [JUMP], links))
+    made.write(folder)
+    return directory
+
+
+def write_pcap(path: Path, stamps: list[int]) -> None:
+    """Frames of 1014 bytes from h0 to h1, of which SNAPLEN were kept, as tcpdump writes them."""
+    with PcapWriter(str(path), linktype=1, nano=True) as writer:
+        writer.write_header(None)
+        for number, stamp in enumerate(stamps):
+            frame = bytes(_frame(number))
+            seconds, rest = divmod(stamp, 1000 * MS)
+            writer.write_packet(frame[:SNAPLEN], sec=seconds, usec=rest, caplen=SNAPLEN, wirelen=len(frame))
+
+
+def _frame(number: int) -> Ether:
+    ends = Ether(src="02:00:0a:00:00:01", dst="02:00:0a:00:00:02") / IP(src="10.0.0.1", dst="10.0.0.2", id=number)
+    return ends / TCP(sport=5000, dport=6000, seq=1 + 960 * number, ack=1, flags="A") / Raw(b"x" * 960)
