@@ -172,7 +172,7 @@ ZERO_NS = 1_700_000_001_000_000_000
 SNAPLEN = 68
 MS = 1_000_000
 JUMP = (0.02, 0.05)
-"""Skipped, so circuits that go dark at 60 ms do so 300 ms of wall time after time zero (TDF 10); lit again at 400 ms."""
+"""Skipped, so circuits that go dark at 60 ms do so 300 ms of wall time after time zero (TDF 10), lit at 400."""
 SENT = {"h0:0": (1, 299, 305, 410), "o0:2": (2, 300, 411)}
 """By port, when frames left it: wall milliseconds after time zero."""
 
