@@ -9,6 +9,7 @@ may be seen to leave and not yet to enter: a row may then say -1 lost. It is lef
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from topologies.fabric import Fabric, Port
 _RX_PACKETS, _TX_BYTES, _TX_PACKETS = 1, 8, 9
 """Columns of the kernel's table of interfaces."""
 _TABLE = Path("/proc/thread-self/net/dev")
+_MOMENT, _PATIENCE = 0.005, 0.1
+"""Wall seconds: a switch passes a packet on in less than the one, and stray acknowledgements end before the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,8 @@ class UseMeter:
         self._last, self._epoch, self._began = counts, epoch, lit_at
 
     def finish(self, end: float) -> list[CircuitUse]:
-        """The rows of all epochs; the run ended at `end`."""
-        self._end_epoch(self._read(), frozenset(), end, end)
+        """The rows of all epochs; the run ended at `end`. Waits until nothing is inside the switch: it is not lost."""
+        self._end_epoch(self._settled(), frozenset(), end, end)
         for row in self._rows:
             row.duty = row.lit / end if end > 0 else 0.0
         return self._rows
@@ -94,6 +97,16 @@ class UseMeter:
             self._in_flight[circuit], lost = lost, 0
         size = counts[exit_].left_bytes - self._last[exit_].left_bytes
         return CircuitUse(self._epoch.number, circuit.ocs, entry.number, exit_.number, lit, 0.0, size, packets, lost)
+
+    def _settled(self) -> _Counts:
+        """The counts once they stand still for a moment, or what they are when patience is at its end."""
+        counts, deadline = self._read(), time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            time.sleep(_MOMENT)
+            before, counts = counts, self._read()
+            if counts == before:
+                break
+        return counts
 
     def _read(self) -> _Counts:
         return dict(self._counts())
