@@ -144,12 +144,13 @@ def test_whatever_a_probe_raises_is_what_it_found() -> None:
 
 
 @pytest.mark.lab
-def test_this_machine_can_run_labs_and_is_asked_quickly_and_left_alone() -> None:
+def test_this_machine_can_run_labs_and_is_asked_quickly_and_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to make namespaces")
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # as sudo leaves it; a probe once waited for ever then
     before, began = _traces(), time.monotonic()
     checks = examine()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 6  # three on a machine that does nothing else
     assert [check for check in checks if check.required and not check.ok] == []
     assert _traces() == before
 
