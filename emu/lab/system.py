@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
+from emu.lab.mininet_package import mininet_version
+
 Datapath = Literal["kernel", "user"]
 
 _DESCRIPTORS = 1 << 16
@@ -55,7 +57,7 @@ def versions() -> dict[str, str]:
         "kernel": platform.release(),
         "openvswitch": _version("ovs-vswitchd", "--version"),
         "iperf3": _version("iperf3", "--version"),
-        "mininet": "2.3.0",
+        "mininet": mininet_version(),
         "processors": str(os.cpu_count()),
     }
 

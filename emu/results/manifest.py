@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from emu.results.columns import SCHEMA_VERSION, TABLES
 from emu.results.phase_summary import CounterfactualSummary, summarise_counterfactual
 from emu.scenario.schema import Transport
 from emu.verdict.levels import Level, Verdict
+from emu.versions import emu_revision, emu_version, library_versions
 
 SCENARIO_FILE = "scenario.json"
 
@@ -188,6 +188,10 @@ class Manifest(_Entry):
     """Of this file and the tables beside it."""
     emu: str
     """The version that ran."""
+    emu_revision: str = ""
+    """What `git describe` says of the checkout that ran, `-dirty` if files were changed; empty if it was installed."""
+    versions: dict[str, str] = {}
+    """Of Python, the kernel, and each library that emu asks for; `facts` has those of the lab's programs."""
     name: str
     """The scenario's."""
     began: datetime
@@ -230,6 +234,8 @@ class Manifest(_Entry):
         return cls(
             schema_version=SCHEMA_VERSION,
             emu=emu_version(),
+            emu_revision=emu_revision(),
+            versions=dict(library_versions()),
             name=scenario.name,
             began=datetime.fromtimestamp(outcome.began, UTC),
             wall_s=outcome.wall,
@@ -253,14 +259,6 @@ def manifest_schema() -> dict[str, Any]:
     """The JSON Schema of manifest.json."""
     schema = Manifest.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "emu run manifest", **schema}
-
-
-def emu_version() -> str:
-    """The installed version of emu, or "unknown" if it runs from files that were never installed."""
-    try:
-        return importlib.metadata.version("emu")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def _partial(outcome: Outcome) -> bool:

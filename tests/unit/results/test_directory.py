@@ -113,6 +113,8 @@ def test_the_manifest_tells_what_was_run(written: Outcome) -> None:
     assert manifest["began"] == "2023-11-14T22:13:20Z"
     assert manifest["scale"] == {"sigma": 100, "beta": 2000, "tdf": 20, "chosen": "given"}
     assert manifest["transport"] == {"cc": "cubic", "rto_min": 0.004, "slow_start_after_idle": False, "initcwnd": 10}
+    assert manifest["versions"].keys() >= {"python", "kernel", "numpy", "os-ken"}
+    assert isinstance(manifest["emu_revision"], str)
     electrical, optical = manifest["fabrics"]
     assert (electrical["kind"], electrical["hosts"], electrical["ocses"]) == ("fat-tree", 16, 0)
     assert (optical["name"], optical["kind"], optical["ocses"], optical["reconfiguration_s"]) == (
