@@ -44,12 +44,14 @@ UPGRADE :=
 COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --python $(LOCK_VENV)/bin/python --python-version 3.11 --universal \
   --only-binary :all: --generate-hashes --custom-compile-command 'make lock' $(UPGRADE)
 # Only tests need these Debian packages:
+# chromium, chromium-driver: reports are opened in it
+# fonts-inter: what reports are written in where it is there
 # prometheus:  promtool reads exported metrics back (its service is not started)
 # debootstrap: a clean root file system, in which the provisioning script is tried
 # shellcheck:  looks over the scripts
 # tshark:      reads exported packets back
 # vagrant, vagrant-libvirt: check the Vagrantfile
-TEST_PACKAGES := debootstrap prometheus shellcheck tshark vagrant vagrant-libvirt
+TEST_PACKAGES := chromium chromium-driver debootstrap fonts-inter prometheus shellcheck tshark vagrant vagrant-libvirt
 PACKAGES := mininet openvswitch-switch iperf3 tcpdump ethtool python3-venv iproute2 util-linux procps kmod
 # Root must leave nothing in the checkout that its owner cannot remove.
 AS_ROOT := $(SUDO) env PYTHONDONTWRITEBYTECODE=1 PATH="$(BIN):$$PATH"

@@ -14,6 +14,7 @@ from tests.libraries import RYU_PYTHON
 from tests.skips import allowed_skips
 
 ROOT = Path(__file__).resolve().parents[2]
+DATA = (".toml", ".json", ".yaml", ".html", ".css", ".js")
 README = """\
 # A project
 
@@ -96,7 +97,7 @@ def test_every_package_and_data_file_is_installed() -> None:
     for top in tops:
         holding = {file.parent for file in (ROOT / top).rglob("*.py")}
         assert [folder for folder in holding if not (folder / "__init__.py").exists()] == []
-        data = [file for file in (ROOT / top).rglob("*") if file.suffix in (".toml", ".json", ".yaml")]
+        data = [file for file in (ROOT / top).rglob("*") if file.suffix in DATA]
         listed = {path for pattern in settings["package-data"].get(top, []) for path in (ROOT / top).glob(pattern)}
         assert set(data) == listed
 

@@ -1,0 +1,26 @@
+"use strict";
+// The choice of what is drawn, the scheme, and the first drawing.
+(() => {
+  const root = document.documentElement, button = document.getElementById("scheme"), schemes = ["auto", "light", "dark"];
+  const system = matchMedia("(prefers-color-scheme: dark)"), views = report.data.views;
+  const redraw = () => report.redraw.forEach((draw) => draw());
+
+  button.addEventListener("click", () => {
+    const next = schemes[(schemes.indexOf(root.dataset.scheme || "auto") + 1) % schemes.length];
+    root.dataset.scheme = next;
+    button.textContent = next[0].toUpperCase() + next.slice(1);
+    redraw();
+  });
+  system.addEventListener("change", redraw);
+
+  const repeats = views.some((view) => view.repeat > 1);
+  const labels = views.map((view) => (repeats ? `${view.label}, repeat ${view.repeat}` : view.label));
+  for (const name of ["fabric", "timeline"]) {
+    const box = document.querySelector(`[data-views="${name}"]`);
+    report.choose(box, labels, 0, (place) => report[name].view(place));
+    if (views.length) report[name].view(0);
+    else document.getElementById(name).hidden = true;
+  }
+  report.charts.draw();
+  root.dataset.ready = "yes";
+})();
