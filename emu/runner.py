@@ -13,7 +13,7 @@ from typing import Any
 
 from emu import captures
 from emu.counterfactual import counterfactuals
-from emu.errors import EmuError, InputError
+from emu.errors import EmuError, InputError, one_line
 from emu.interrupts import Interrupts
 from emu.lab.delays import check_delays, delays_made
 from emu.lab.errors import LabError
@@ -27,6 +27,7 @@ from emu.plan import Plan, describe, plan
 from emu.plan.planning import FEWEST_BUCKETS
 from emu.plan.work import bucket_floor, work_of
 from emu.progress import Listener, Progress, silent
+from emu.report import REPORT_FILE, write_report
 from emu.results import create_directory, write_run
 from emu.results.directory import give_to_caller
 from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
@@ -131,6 +132,7 @@ class _Run:
                 with self.interrupts.held():
                     outcome = self._judge(chosen, measured, self.interrupts.heard, time.monotonic() - started)
                     write_run(outcome)
+                    self._report()
                 if trouble is not None:
                     raise trouble
         except _ListenerError as error:
@@ -156,6 +158,15 @@ class _Run:
             give_to_caller(self.directory)
             raise refused[0]
         return None
+
+    def _report(self) -> None:
+        """Draw the report. The run is whole without one, so whatever keeps it from being drawn is only told."""
+        try:
+            write_report([self.directory], self.directory / REPORT_FILE)
+            give_to_caller(self.directory)
+        except Exception as error:
+            again = f"`emu report {self.directory}` tries again"
+            self._say(Progress("report", one_line(f"none was written: {type(error).__name__}: {error}; {again}")))
 
     def _say(self, progress: Progress) -> None:
         """Tell the listener, and keep what it raises apart from what a lab does."""

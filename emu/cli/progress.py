@@ -59,7 +59,7 @@ class LiveLines:
     def __call__(self, said: Progress) -> None:
         """Hear one progress."""
         if not said.fabric:
-            if said.stage == "plan":
+            if said.stage in ("plan", "report"):
                 self._bars.console.print(Text(said.text, style="dim"))
             return
         task = self._task(said.fabric)

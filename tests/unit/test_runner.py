@@ -235,3 +235,24 @@ def test_a_defect_keeps_what_was_measured_before_it(tmp_path: Path, labs: Labs) 
     with pytest.raises(ZeroDivisionError):
         run_two(tmp_path)
     assert set(emu.load(tmp_path / "out").phases["fabric"]) == {"fat-tree"}
+
+
+def test_a_run_has_a_report_of_both_its_fabrics(tmp_path: Path, labs: Labs) -> None:
+    run_two(tmp_path)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<title>two: VALID (emu)</title>" in page
+    assert '"label":"fat-tree"' in page
+    assert '"label":"other"' in page
+    assert str(tmp_path) not in page
+
+
+def test_a_report_that_cannot_be_drawn_costs_nothing_but_itself(
+    tmp_path: Path, labs: Labs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[Progress] = []
+    monkeypatch.setattr(runner, "write_report", lambda runs, out: 1 / 0)
+    assert run_two(tmp_path, said.append).valid
+    assert not (tmp_path / "out" / "report.html").exists()
+    (told,) = (progress.text for progress in said if progress.stage == "report")
+    again = f"`emu report {tmp_path}/out` tries again"
+    assert told == f"none was written: ZeroDivisionError: division by zero; {again}"
