@@ -23,6 +23,7 @@ from emu.packet.charging import Charging
 from emu.packet.clock import ModelClock
 from emu.packet.engine import PacketEngine, lane_keys
 from emu.packet.lanes import LaneKey, Lanes
+from emu.queues import emptying_time
 from emu.records import FailureRecord
 from emu.scale import Scale
 from emu.scenario.build import BuiltFabric, cluster_of
@@ -92,7 +93,7 @@ class Bench:
             self.lanes.close_all()
             del self.lanes
 
-    def open_for(self, transfers: Iterable[Transfer]) -> None:
+    def open_kept(self, transfers: Iterable[Transfer]) -> None:
         """Open the kept connections that these transfers will use, where the circuits of now have a way for them."""
         reachable = set(reachable_pairs(self.fabric, self.epoch))
         keys = lane_keys(self.fabric, transfers)
@@ -120,10 +121,7 @@ class Bench:
             if time.monotonic() > deadline:
                 raise _OverdueError
 
-        charging = Charging(self._mtu, 0.0, send=True)
-        engine = PacketEngine(
-            orchestrator, self.cluster, self.fabric, self.lab.loop, self.lanes, self.scale, charging, circuits, watch
-        )
+        engine = self.engine(orchestrator, circuits, watch)
         try:
             engine.run()
         except _OverdueError:
@@ -138,7 +136,7 @@ class Bench:
 
     def rehearsed(self, make: Callable[[], Orchestrator], policy: CircuitPolicy | None, timeout: float) -> LiveRun:
         """As `run`, with the connections that the workload keeps opened before time zero."""
-        self.open_for(transfers_of(make(), self.cluster))
+        self.open_kept(transfers_of(make(), self.cluster))
         return self.run(make(), policy, timeout)
 
     def ping(self, src: Port, dst: Port, timeout: float) -> float | None:
@@ -198,8 +196,20 @@ class Bench:
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 
+    def engine(
+        self, orchestrator: Orchestrator, circuits: LabCircuits, pulse: Callable[[float], None] = lambda now: None
+    ) -> PacketEngine:
+        """A packet engine for one run of a workload; see PacketEngine."""
+        scale, charging = self.scale, Charging(self._mtu, 0.0, send=True)
+        loop = self.lab.loop
+        return PacketEngine(orchestrator, self.cluster, self.fabric, loop, self.lanes, scale, charging, circuits, pulse)
+
     def _circuits(self, policy: CircuitPolicy) -> LabCircuits:
-        return LabCircuits(self.lab.control, self.epoch, policy, self.built.reconfiguration, self.lab.loop)
+        built, lab = self.built, self.lab
+        ahead = emptying_time(self.fabric, lab.scenario.emulation, self.scale)
+        return LabCircuits(
+            *(lab.control, self.epoch, policy, built.reconfiguration, lab.loop), dark=built.dark, ahead=ahead
+        )
 
     def _overdue(self, engine: PacketEngine, timeout: float) -> None:
         trace, now = engine.dispatcher.trace, engine.clock.now()

@@ -20,8 +20,8 @@ Kind = str | Callable[..., Fabric]
 """The name of a builder, or the builder itself: a function as `topologies.registry` describes it."""
 Plugins = Sequence[str | os.PathLike[str]]
 
-_IDLE: Final[Mapping[str, Any]] = {"kind": "collectives", "steps": [{"name": "idle", "compute": "1s"}]}
-"""A workload for fabrics that nothing is asked of."""
+_IDLE: Final[Mapping[str, Any]] = {"kind": "flow-list", "flows": "src,dst,bytes\n0,1,1\n"}
+"""A workload that is never run. It has no steps, so that a policy may name any phase."""
 _CALM: Final[Mapping[str, Any]] = {"small_messages": "send", "queue": "64KiB"}
 """Nothing is charged instead of sent; queues are the shortest, so that no transfer waits long behind another."""
 _FASTEST = 2_000_000_000

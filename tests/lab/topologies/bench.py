@@ -1,5 +1,6 @@
-"""A lab on the bench: a fabric built, wired, routed and shaped, for tests that look at its packets.
+"""A lab on the bench: a fabric built, wired, routed and shaped, for tests that look inside it.
 
+Tests that need no more of a lab than it shows its users have the fixture `lab` of emu's pytest plugin for that.
 Rates are not scaled here: a fabric of 20 Mb/s is emulated at 20 Mb/s, and modelled seconds are wall seconds.
 """
 
@@ -7,28 +8,23 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from controllers.routes import path, reachable_pairs
 from emu.lab.circuits import ScheduledCircuits
-from emu.lab.lab import Lab
 from emu.lab.openvswitch import run
-from emu.packet.charging import Charging
+from emu.live import bench as live
+from emu.live.script import Script
+from emu.live.specify import specify
 from emu.packet.engine import PacketEngine, lane_keys
 from emu.packet.lanes import LaneKey, Lanes, Part
-from emu.scale import Scale
-from emu.scenario.build import build_fabrics, cluster_of
-from emu.scenario.load import validate
-from emu.scenario.source import Source
 from emu.wire import payload_efficiency
 from tests.lab.sealed import sealed
 from topologies.fabric import Port
 from workloads.collectives import lower
-from workloads.protocol import Action, Collective, Event, Run, SetTimer, Start, Task, Timer, Transfer
+from workloads.protocol import Collective, Transfer
 
 MTU = 9000
 EFFICIENCY = payload_efficiency(MTU)
@@ -40,84 +36,19 @@ def nic(host: int, number: int = 0) -> Port:
     return Port(f"h{host}", number)
 
 
-class Script:
-    """An orchestrator that acts at the times it was given, and remembers what it heard."""
-
-    def __init__(self, *plan: tuple[float, Action]) -> None:
-        """`plan`: modelled seconds, and what to do then."""
-        self.heard: list[tuple[Event, float]] = []
-        self._plan = plan
-
-    @classmethod
-    def of(cls, *tasks: Task) -> Script:
-        """All of these at time zero."""
-        return cls(*((0.0, Run(task)) for task in tasks))
-
-    def on(self, event: Event, now: float) -> Sequence[Action]:
-        """See workloads.protocol.Orchestrator."""
-        self.heard.append((event, now))
-        match event:
-            case Start():
-                later = [SetTimer(str(place), at) for place, (at, _) in enumerate(self._plan) if at > 0]
-                return [*(action for at, action in self._plan if at <= 0), *later]
-            case Timer(name):
-                return [self._plan[int(name)][1]]
-            case _:
-                return []
-
-    def told(self, kind: type[Event]) -> list[Any]:
-        """The events of one kind that it heard."""
-        return [event for event, _ in self.heard if isinstance(event, kind)]
-
-
-class Bench:
+class Bench(live.Bench):
     """One lab, and the few things that tests do with one."""
 
     def __init__(self, fabric: Mapping[str, Any], transport: Mapping[str, Any], directory: Path) -> None:
         """`fabric`, `transport`: as in a scenario. Nothing is built yet."""
-        scenario = validate(
-            {
-                # A queue below the floor: 64 frames, so that no transfer waits for long behind another.
-                "emulation": {"mtu": MTU, "queue": "64KiB", "small_messages": "send"},
-                "transport": {"rto_min": "50ms", **transport},
-                "fabrics": [dict(fabric)],
-                "workload": {"kind": "collectives", "steps": [{"name": "any", "compute": "1s"}]},
-            },
-            Source(),
-        )
-        self.built = build_fabrics(scenario)[0]
-        self.fabric, self.epoch = self.built.fabric, self.built.epoch
-        self.cluster = cluster_of(self.fabric)
-        self.started = 0.0
-        """Seconds that `build` took."""
-        self.lab = Lab(scenario, self.built, directory, lambda progress: None)
-
-    def build(self) -> None:
-        """Everything but tables: hosts, switches that are connected, wiring checked, links shaped."""
-        began = time.monotonic()
-        self.lab.build(tdf=1.0)
-        self.lab.control.wait_for_switches()
-        self.lab.verify_wiring()
-        self.lab.shape(beta=1.0, sigma=1.0)
-        self.started = time.monotonic() - began
-
-    def install(self) -> None:
-        """Epoch 0's tables."""
-        self.lab.control.install(self.epoch)
+        options = {key: value for key, value in fabric.items() if key != "kind"}
+        emulation = {"mtu": MTU, "queue": "64KiB", "small_messages": "send"}  # no transfer waits long behind another
+        spec = specify(fabric["kind"], options, emulation=emulation, transport={"rto_min": "50ms", **transport})
+        super().__init__(spec.scenario, spec.built, spec.scale, directory)
 
     def listen(self) -> Lanes:
         """Be ready for connections; a first one makes Open vSwitch open the socket that it sends by."""
         return self.lanes
-
-    @cached_property
-    def lanes(self) -> Lanes:
-        """The lab's connections; see `listen`, which the first use does."""
-        lanes = self.lab.open_lanes()
-        first = LaneKey(*next(reachable_pairs(self.fabric, self.epoch)), "first")
-        lanes.open_all([first])
-        lanes.close(first)
-        self.lab.raise_buffers()
-        return lanes
 
     # -- traffic ------------------------------------------------------------------------------------------------------
 
@@ -149,12 +80,10 @@ class Bench:
         transfers = (transfer for group in lowered for transfer in group)
         self.lanes.open_all(lane_keys(self.fabric, transfers))
 
-    def run(self, script: Script, pulse: Callable[[float], None] = lambda now: None) -> PacketEngine:
+    def play(self, script: Script, pulse: Callable[[float], None] = lambda now: None) -> PacketEngine:
         """Run a workload with a packet engine to its end, without circuit changes; `pulse` as the engine's."""
         circuits = ScheduledCircuits(self.lab.control, self.epoch, (), self.lab.loop)
-        scale, charging = Scale(1.0, 1.0), Charging(MTU, 0.0, send=True)
-        loop = self.lab.loop
-        engine = PacketEngine(script, self.cluster, self.fabric, loop, self.lanes, scale, charging, circuits, pulse)
+        engine = self.engine(script, circuits, pulse)
         try:
             engine.run()
         finally:
@@ -165,18 +94,18 @@ class Bench:
 
     def sent(self) -> dict[Port, int]:
         """Packets that every port has transmitted, OCS ports included."""
-        return {port: count.packets for port, count in self.lab.ports.read().items()}
+        return {port: count.packets for port, count in self.counters().items()}
 
     def path(self, src: Port, dst: Port) -> tuple[Port, ...]:
         """The transmitting ports that the tables of epoch 0 lead over."""
-        found = path(self.fabric, self.lab.control.tables(self.epoch), src, dst)
+        found = super().path(src, dst)
         assert found is not None
         return found
 
     def remove_route(self, switch: str, dst: Port) -> None:
         """Take the rule for one host away from its edge switch, behind the controller's back."""
         ofctl("--strict", "del-flows", switch, f"priority=300,ip,nw_dst={self.fabric.address(dst)}")
-        assert [name for name, _ in self.lab.control.foreign_rules()] == [switch]
+        assert [name for name, _ in self.foreign_rules()] == [switch]
 
     @property
     def switches(self) -> list[str]:

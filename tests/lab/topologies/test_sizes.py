@@ -25,7 +25,7 @@ def test_sixteen_hosts_of_two_nics_stripe_over_both(bench: Bench) -> None:
     assert not set(ways[0]) & set(ways[1])
     bench.open_for(transfer)
     before = bench.lab.ports.read()
-    engine = bench.run(Script.of(transfer))
+    engine = bench.play(Script.of(transfer))
     after = bench.lab.ports.read()
     (row,) = engine.dispatcher.trace.flows
     assert engine.dispatcher.trace.complete
@@ -45,7 +45,7 @@ def test_54_hosts_start_and_reduce(bench: Bench) -> None:
     task = Collective("r", "all-reduce", "ring", tuple(range(hosts)), hosts * 1000)
     bench.open_for(task)
     before = bench.lab.ports.read()
-    engine = bench.run(Script.of(task))
+    engine = bench.play(Script.of(task))
     after = bench.lab.ports.read()
     trace = engine.dispatcher.trace
     assert hosts == 54

@@ -58,7 +58,7 @@ def test_two_thousand_transfers_at_once(bench: Bench) -> None:
     bench.open_for(*tasks)
     before = {host.name: opened_by(bench, host.name) for host in bench.fabric.hosts}
     script = Script.of(*tasks)
-    engine = bench.run(script)
+    engine = bench.play(script)
     assert engine.dispatcher.trace.complete
     assert ends(engine) == {task.id: task.bytes for task in tasks}
     assert len(engine.dispatcher.trace.flows) == len(script.told(Done)) == len(tasks)
@@ -75,7 +75,7 @@ def test_kept_connections_are_kept(bench: Bench) -> None:
     bench.open_for(*first)
     (lane,) = bench.lanes
     before = opened_by(bench, "h0")
-    engine = bench.run(Script.of(*first))
+    engine = bench.play(Script.of(*first))
     starts = [row.start for row in engine.dispatcher.trace.flows]
     last = [row.end for row in engine.dispatcher.trace.flows]
     assert opened_by(bench, "h0") == before
@@ -83,7 +83,7 @@ def test_kept_connections_are_kept(bench: Bench) -> None:
     assert starts == sorted(starts)
     assert last == sorted(last)
     late = [transfer(f"b{number}", 0, 2, 20_000) for number in range(3)]
-    engine = bench.run(Script.of(*late))
+    engine = bench.play(Script.of(*late))
     assert ends(engine) == dict.fromkeys(("b0", "b1", "b2"), 20_000)
     assert engine.late_lanes == 3
     assert opened_by(bench, "h0") == before + 1
@@ -95,7 +95,7 @@ def test_the_setup_of_a_new_connection_counts(bench: Bench) -> None:
     bench.listen()
     before = opened_by(bench, "h0")
     bench.remove_route("t0", nic(0))
-    engine = bench.run(Script.of(transfer("far", 0, 3, 20_000, "new")), once(0.3, bench.install))
+    engine = bench.play(Script.of(transfer("far", 0, 3, 20_000, "new")), once(0.3, bench.install))
     (row,) = engine.dispatcher.trace.flows
     assert row.start < 0.3
     assert row.first_byte - row.start > 0.9
@@ -114,7 +114,7 @@ def test_a_transfer_is_cancelled_in_flight(bench: Bench) -> None:
     bench.open_for(doomed, behind, other)
     script = Script((0, Run(doomed)), (0, Run(behind)), (0, Run(other)), (0.3, Cancel("doomed")))
     before = bench.lab.ports.read()
-    engine = bench.run(script)
+    engine = bench.play(script)
     after = bench.lab.ports.read()
     assert ends(engine) == {"behind": 30_000, "other": size}
     (cancelled,) = script.told(Cancelled)
@@ -134,7 +134,7 @@ def test_a_transfer_is_cancelled_before_it_is_connected(bench: Bench) -> None:
         first, second = (transfer(f"{connection} {name}", 0, 3, 50_000, connection) for name in "ab")
         script = Script((0, Run(first)), (0.2, Cancel(first.id)), (0.6, Run(second)))
         read = bench.lanes.bytes_read
-        engine = bench.run(script, once(0.3, bench.install))
+        engine = bench.play(script, once(0.3, bench.install))
         assert ends(engine) == {second.id: 50_000}
         assert [(event.task, event.progress) for event in script.told(Cancelled)] == [(first, 0)]
         assert bench.lanes.bytes_read - read == 50_000
@@ -148,7 +148,7 @@ def test_a_stalled_transfer_fails_by_name(bench: Bench) -> None:
     script = Script.of(lost, fine)
     cut = once(0.4, lambda: bench.remove_route("t1", nic(3)))
     with patch.object(packet_engine, "STALL_LIMIT", 1.0):
-        engine = bench.run(script, cut)
+        engine = bench.play(script, cut)
     (failure,) = engine.dispatcher.trace.failures
     assert (failure.task, failure.reason) == ("lost", "h0 -> h3: no byte for 1 s")
     assert [(event.task, event.reason) for event in script.told(Failed)] == [(lost, failure.reason)]
