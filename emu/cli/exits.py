@@ -27,7 +27,7 @@ MEANINGS: Final[Mapping[Exit, str]] = {
     Exit.INPUT: "a scenario, file or option that cannot be used as it is",
     Exit.DEGRADED: "the run's verdict is DEGRADED",
     Exit.INVALID: "the run's verdict is INVALID",
-    Exit.INTERRUPTED: "stopped by Ctrl-C; what was measured until then is written and marked partial",
+    Exit.INTERRUPTED: "stopped by Ctrl-C, SIGTERM or SIGHUP; what was measured until then is written, marked partial",
 }
 
 OF_VERDICT: Final[Mapping[Level, Exit]] = {
