@@ -90,10 +90,14 @@ def _next_hops(graph: LitGraph, nics: Sequence[Port], seed: int, priority: int) 
         hops = [(ports, _offset(ports, seed, at, switch)) for at, ports in graph.towards(switch).items()]
         for place, (nic, feeder) in enumerate(feeders):
             chosen = [feeder, *(ports[(place + offset) % len(ports)] for ports, offset in hops)]
+            back = _hairpins(graph, entries, nic, chosen) if graph.one_way else frozenset[Port]()
+            made: dict[tuple[int, bool], Rule] = {}  # many switches hold an equal rule: one object serves them all
             address = number_of(graph.fabric.address(nic))
-            back = _hairpins(graph, entries, nic, chosen) if graph.one_way else ()
             for port in chosen:
-                rules[port.node].append(Rule(priority, port.number, address, hairpin=port in back))
+                key = port.number, port in back
+                if (rule := made.get(key)) is None:
+                    rule = made[key] = Rule(priority, port.number, address, hairpin=key[1])
+                rules[port.node].append(rule)
     return rules
 
 
@@ -111,8 +115,10 @@ def _by_switch(graph: LitGraph, nics: Sequence[Port]) -> dict[str, list[tuple[Po
 
 
 def _hairpins(graph: LitGraph, entries: Set[Port], nic: Port, chosen: Sequence[Port]) -> Set[Port]:
-    """The ports that packets to a NIC may have come in by: those of other NICs, and those where the hops land."""
-    return entries - {graph.landing.get(nic)} | {graph.landing[port] for port in chosen}
+    """Those of the ports that packets to a NIC may have come in by: where other NICs' or the hops' packets land."""
+    landed = {graph.landing[port] for port in chosen}
+    own = graph.landing.get(nic)
+    return {port for port in chosen if port in landed or (port in entries and port != own)}
 
 
 def _offset(ports: Sequence[Port], seed: int, at: str, switch: str) -> int:

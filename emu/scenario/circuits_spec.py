@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field, TypeAdapter
 
 from controllers.policies.shapes import Shape
-from emu.scenario.fields import Duration, Label, PositiveDuration, Refusal, Strict, nearest
+from emu.scenario.fields import Duration, Label, PositiveDuration, Refusal, Strict, Whole, nearest
 
 Circuits = dict[str, tuple[str, ...]]
 """By OCS: pairs as `controllers.circuits.resolve` reads them, `t0-t1` for instance."""
@@ -74,13 +74,23 @@ class TemplatesPolicy(Strict):
     phases: Annotated[dict[Label, Template], Field(min_length=1, max_length=100)]
 
 
+class OneShotPolicy(Strict):
+    """Circuits laid once, for the demand of the whole workload, before it begins.
+
+    rings: planes that carry rings over all sites, so that everybody is reached; the others follow the demand.
+    """
+
+    kind: Literal["one-shot"] = "one-shot"
+    rings: Annotated[Whole, Field(ge=1, le=1000)] = 1
+
+
 _PLAIN = ("static", "scheduled")
-_KINDS = (*_PLAIN, "templates")
+_KINDS = (*_PLAIN, "one-shot", "templates")
 
 
 def _read_policy(value: Any) -> Any:  # noqa: ANN401 - a validator's input
     """One clear message instead of one for each form of a policy."""
-    if value is None or isinstance(value, TemplatesPolicy):
+    if value is None or isinstance(value, TemplatesPolicy | OneShotPolicy):
         return value
     kind = value.get("kind") if isinstance(value, Mapping) else value
     if kind not in _KINDS:
@@ -89,10 +99,14 @@ def _read_policy(value: Any) -> Any:  # noqa: ANN401 - a validator's input
         if not isinstance(value, Mapping):
             raise Refusal("templates need phases", "write {kind: templates, phases: {training: mesh}}")
         return TemplatesPolicy.model_validate(value)
+    if kind == "one-shot":
+        return OneShotPolicy.model_validate(value if isinstance(value, Mapping) else {})
     if isinstance(value, Mapping) and len(value) > 1:
         raise Refusal(f"{kind} takes no more keys", f"write policy: {kind}")
     return kind
 
 
-Policy = Annotated[Literal["static", "scheduled"] | TemplatesPolicy | None, BeforeValidator(_read_policy)]
+Policy = Annotated[
+    Literal["static", "scheduled"] | OneShotPolicy | TemplatesPolicy | None, BeforeValidator(_read_policy)
+]
 """Who decides circuits; None: the schedule if there is one, else nobody."""

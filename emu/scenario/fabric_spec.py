@@ -13,7 +13,8 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticCustomError
 
 from emu.errors import KeyPath
-from emu.scenario.circuits_spec import Circuits, Policy, Rotation, Schedule, TemplatesPolicy
+from emu.scenario.circuits_spec import Circuits, OneShotPolicy, Policy, Rotation, Schedule, TemplatesPolicy
+from emu.scenario.dark_spec import DarkWay
 from emu.scenario.fields import (
     Duration,
     Flag,
@@ -47,6 +48,7 @@ class FabricSpec(Strict):
     circuits: those of epoch 0, lit before time zero.
     schedule: when other circuits follow, in order of time, or which follow each other periodically.
     policy: who decides circuits; default: the schedule if there is one, else they stay.
+    dark: what becomes of traffic while its circuits are dark; default: drop.
     """
 
     kind: str
@@ -55,6 +57,7 @@ class FabricSpec(Strict):
     circuits: Circuits = Field(default_factory=dict)
     schedule: Schedule = ()
     policy: Policy = None
+    dark: DarkWay = None
 
     @model_validator(mode="before")
     @classmethod
@@ -85,7 +88,9 @@ def _needs(spec: FabricSpec) -> Faults:
 
 
 def _clashes(spec: FabricSpec) -> Faults:
-    """A schedule that its policy would never look at."""
+    """Circuits or a schedule that the policy would never look at."""
+    if spec.circuits and isinstance(spec.policy, OneShotPolicy):
+        return {("circuits",): fault("are chosen by the policy one-shot", "leave one of them out")}
     if not spec.schedule or spec.policy in (None, "scheduled"):
         return {}
     kind = spec.policy if isinstance(spec.policy, str) else spec.policy.kind if spec.policy else ""
