@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from emu.doctor.machine import Machine
+from emu.doctor.machine import Machine, Module
 from emu.units import format_size
 
 LEAST_OPENVSWITCH = (3, 1)
@@ -17,6 +17,12 @@ LEAST_DISK = 500 << 20
 _CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 _INSTALL = "apt-get install --no-install-recommends"
 _CONTAINER = "give the container CAP_SYS_ADMIN and CAP_NET_ADMIN (docker run --privileged)"
+_MODULE: Mapping[Module, str] = {
+    "there": "modprobe {}",
+    "absent": "a kernel with {}: Debian's linux-image-amd64 or -arm64 (cloud kernels lack some), or docs/vagrant.md's",
+    "unknown": "modprobe {} on the machine whose kernel this is, if that kernel has it",
+}
+"""What to do about a module that is not loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,9 @@ def examine(machine: Machine | None = None) -> list[Check]:
             _privileges(machine),
             *_programs(machine, versions.result()),
             _controller(controller.result()),
-            *_kernel(*(probed.result() if probed else ({}, "not tried: only root can"))),
+            _libraries(machine.libraries),
+            *_kernel(machine, *(probed.result() if probed else ({}, "not tried: only root can"))),
+            _datapath(machine),
             *_optional(machine),
             _congestion_control(machine),
             *_resources(machine),
@@ -70,8 +78,9 @@ def _privileges(machine: Machine) -> Check:
 
 def _programs(machine: Machine, versions: Mapping[str, str]) -> Iterator[Check]:
     yield _installed(machine, "util-linux", ("unshare", "setpriv", "nsenter", "mount"), "util-linux")
+    yield _installed(machine, "iproute2", ("ip", "tc"), "iproute2")
     yield _open_vswitch(machine, versions.get("openvswitch", "missing"))
-    yield _mininet(machine)
+    yield _mininet(machine, versions.get("mininet", "missing"))
     iperf3 = versions.get("iperf3", "missing")
     yield _found(
         "iperf3", iperf3 != "missing", f"version {iperf3}", "not installed: rates cannot be cross-checked", "iperf3"
@@ -96,18 +105,23 @@ def _open_vswitch(machine: Machine, version: str) -> Check:
     return Check("Open vSwitch", True, f"version {version}")
 
 
-def _mininet(machine: Machine) -> Check:
+def _mininet(machine: Machine, version: str) -> Check:
     missing = [] if machine.has("mnexec") else ["the program mnexec"]
-    if not machine.has_mininet():
+    if version == "missing":
         missing.append("the Python package")
-    return _found(
-        "Mininet", not missing, "mnexec and the Python package", f"not found: {', '.join(missing)}", "mininet"
-    )
+    return _found("Mininet", not missing, f"version {version}", f"not found: {', '.join(missing)}", "mininet")
 
 
 def _controller(trouble: str) -> Check:
     fix = "" if not trouble else "pip install os-ken==4.2.2 into emu's environment (make install does)"
     return Check("controller", not trouble, trouble or "its OpenFlow library can be imported", fix)
+
+
+def _libraries(versions: Mapping[str, str]) -> Check:
+    missing = [name for name, version in versions.items() if version == "missing"]
+    problem = f"not installed: {', '.join(missing)}"
+    fix = "make install, or pip install emu's directory again: it has come to need them" if missing else ""
+    return Check("libraries", not missing, problem if missing else "all that emu asks for are installed", fix)
 
 
 def _found(name: str, ok: bool, detail: str, problem: str, package: str, *, required: bool = True) -> Check:
@@ -117,21 +131,38 @@ def _found(name: str, ok: bool, detail: str, problem: str, package: str, *, requ
 # -- what the kernel does --------------------------------------------------------------------------------------------
 
 
-def _kernel(tried: Mapping[str, str], trouble: str) -> Iterator[Check]:
+def _kernel(machine: Machine, tried: Mapping[str, str], trouble: str) -> Iterator[Check]:
     """What was tried in a throw-away lab."""
     fix = "sudo emu doctor" if "only root" in trouble else f"{_CONTAINER}, or use a virtual machine"
     for name, (what, fix_of_its_own, required) in _TRIED.items():
         problem = trouble or tried.get(name, "not tried")
         detail = f"{what}: works" if not problem else f"{what}: {problem}"
-        advice = "" if not problem else (fix if trouble or not fix_of_its_own else fix_of_its_own)
+        if not problem:
+            advice = ""
+        elif trouble or not fix_of_its_own:
+            advice = fix
+        else:
+            advice = fix_of_its_own.format(module=_module_fix(machine, _MODULES.get(name, "")))
         yield Check(name, not problem, detail, advice, required)
+
+
+def _module_fix(machine: Machine, module: str) -> str:
+    return _MODULE[machine.module(module)].format(module)
+
+
+def _datapath(machine: Machine) -> Check:
+    """Which datapath labs take here."""
+    if machine.datapath == "kernel":
+        return Check("datapath", True, "the kernel's: the openvswitch module is loaded", required=False)
+    detail = "userspace: the openvswitch module is not loaded; emulated rates are lower"
+    return Check("datapath", False, detail, _module_fix(machine, "openvswitch"), required=False)
 
 
 _TRIED: Mapping[str, tuple[str, str, bool]] = {
     "namespaces": ("private network, process and mount namespaces", "", True),
     "tmpfs": ("a file system of its own over /run", "", True),
-    "veth": ("virtual cables", "modprobe veth, or a kernel with CONFIG_VETH", True),
-    "shaping": ("HTB with a byte-limited FIFO", "modprobe sch_htb, or a kernel with CONFIG_NET_SCH_HTB", True),
+    "veth": ("virtual cables", "{module}", True),
+    "shaping": ("HTB with a byte-limited FIFO", "{module}", True),
     "buffers": (
         "raising Open vSwitch's socket buffers (pidfd_getfd, SO_SNDBUFFORCE)",
         "give the container CAP_SYS_PTRACE and CAP_NET_ADMIN; without, packets are lost at higher rates",
@@ -139,23 +170,19 @@ _TRIED: Mapping[str, tuple[str, str, bool]] = {
     ),
     "delay": (
         "netem, for links with a delay",
-        "modprobe sch_netem (Debian cloud kernels lack it); without, only delay: best-effort runs such scenarios",
+        "{module}; without, scenarios with delays run only with delay: best-effort, which leaves them out",
         False,
     ),
 }
 """By probe: what it is, its own fix ("": that of the namespaces), and whether a lab needs it."""
 
+_MODULES: Mapping[str, str] = {"veth": "veth", "shaping": "sch_htb", "delay": "sch_netem"}
+"""By probe: the kernel's module that does it, for the `{module}` of its fix."""
+
 
 def _optional(machine: Machine) -> Iterator[Check]:
-    in_kernel = machine.datapath == "kernel"
-    yield Check(
-        "datapath",
-        in_kernel,
-        "the kernel's" if in_kernel else "userspace: the openvswitch module is not loaded; emulated rates are lower",
-        "" if in_kernel else "modprobe openvswitch",
-        required=False,
-    )
-    for program, use in (("tcpdump", "to capture packets by hand"), ("ethtool", "to look at offloads by hand")):
+    uses = {"tcpdump": "to capture links (`capture:` in a scenario)", "ethtool": "to look at offloads by hand"}
+    for program, use in uses.items():
         yield _found(program, machine.has(program), use, f"not installed ({use})", program, required=False)
 
 
@@ -166,7 +193,8 @@ def _congestion_control(machine: Machine) -> Check:
     if missing:
         detail += f"; scenarios cannot ask for {', '.join(missing)}"
     usable = "cubic" in found
-    fix = f"modprobe {' '.join(f'tcp_{name}' for name in missing)}" if missing else ""
+    modules = " ".join(f"tcp_{name}" for name in missing)
+    fix = _module_fix(machine, modules) if missing else ""
     return Check("congestion control", not missing, detail, fix, required=not usable)
 
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Literal
 
 from controllers.channel import ControllerError
 from controllers.process import interpreter
 from emu.lab import system
 from emu.lab.rooms import SEAL
+from emu.versions import library_versions
 
 _TIMEOUT = 15.0
-_DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
 _ROOT = Path(__file__).resolve().parents[2]
+
+Module = Literal["there", "absent", "unknown"]
+"""Whether the kernel that runs could load a module; unknown in containers, which do not see its modules."""
 
 
 class Machine:
@@ -60,9 +63,18 @@ class Machine:
         """Whether a program is on the path."""
         return shutil.which(program) is not None
 
-    def has_mininet(self) -> bool:
-        """Whether Mininet's Python part is found, as a lab looks for it."""
-        return bool(importlib.util.find_spec("mininet") or PathFinder.find_spec("mininet", [_DEBIAN_PACKAGES]))
+    @property
+    def libraries(self) -> Mapping[str, str]:
+        """Versions of the Python libraries that emu asks for, `missing` where one is not installed."""
+        return library_versions()
+
+    def module(self, names: str) -> Module:
+        """Whether all the modules of the kernel that are named, with spaces between, could be loaded."""
+        listed = self.read(f"/lib/modules/{platform.release()}/modules.dep")
+        if not listed:
+            return "unknown"
+        found = {Path(line.partition(":")[0]).name.partition(".")[0].replace("-", "_") for line in listed.splitlines()}
+        return "there" if set(names.split()) <= found else "absent"
 
     def read(self, path: str) -> str:
         """A file's text, empty if it cannot be read."""

@@ -45,7 +45,7 @@ def delay() -> None:
 
 def buffers() -> None:
     """Take a copy of another process's packet socket and raise its buffers beyond the system's limit."""
-    code = "import socket, sys; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); print(flush=True); sys.stdin.read()"
+    code = "from socket import *; s = socket(AF_PACKET, SOCK_RAW); print(flush=True); __import__('sys').stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         try:
             if other.stdout is not None:
