@@ -98,6 +98,7 @@ $(VENV)/.installed: pyproject.toml Makefile $(LOCKS)/emu.lock
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install $(LOCKED) --requirement $(LOCKS)/emu.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q emu topologies controllers workloads  # else root would, and own the directories
 	@if [ -e $(LINK) ] && [ ! -L $(LINK) ]; then \
 	  echo "$(LINK) is not a link and stays as it is; call emu as $(BIN)/emu"; \
 	elif $(SUDO) ln -sfn "$(BIN)/emu" $(LINK); then \
@@ -142,5 +143,5 @@ $(LOCK_VENV)/.installed: Makefile
 
 clean:
 	[ "$$(readlink $(LINK))" != "$(BIN)/emu" ] || $(SUDO) rm $(LINK)
-	rm -rf $(VENV) $(RYU_VENV) $(LOCK_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	$(SUDO) rm -rf $(VENV) $(RYU_VENV) $(LOCK_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec $(SUDO) rm -rf {} +
