@@ -15,7 +15,7 @@ from itertools import count
 from emu.crossing import Crossing
 from emu.records import CollectiveRecord, ComputationRecord, FailureRecord, FlowRecord, Trace
 from workloads.cluster import Cluster
-from workloads.collectives import lower
+from workloads.collectives import check, lower
 from workloads.protocol import (
     Action,
     Announce,
@@ -47,6 +47,7 @@ class _Job:
     transfers: tuple[TaskId, ...] = ()
     started: float | None = None
     moved: int = 0
+    whole: bool = False
 
     @property
     def start(self) -> float:
@@ -84,6 +85,7 @@ class Dispatcher:
     received: asked when a task is cancelled: how many bytes of a transfer in flight have arrived.
     crossed: asked when the first transfer of a phase is asked for and when none is left: what has crossed the fabric so
         far. It must be quick, for other transfers may be in flight.
+    whole: which collectives the engine carries out itself; it takes them from `collectives`. Others are lowered.
     """
 
     def __init__(
@@ -92,12 +94,15 @@ class Dispatcher:
         cluster: Cluster,
         received: Callable[[TaskId], int] = lambda _: 0,
         crossed: Callable[[], Crossing] = Crossing,
+        whole: Callable[[Collective], bool] = lambda _: False,
     ) -> None:
         self.trace = Trace()
         self._orchestrator = orchestrator
         self._cluster = cluster
         self._received = received
         self._crossed = crossed
+        self._takes_whole = whole
+        self._collectives: list[Collective] = []
         self._windows: dict[str, _Window] = {}
         self._jobs: dict[TaskId, _Job] = {}
         self._pending: dict[TaskId, _Pending] = {}
@@ -130,8 +135,16 @@ class Dispatcher:
                 out.append(transfer)
         return [transfer for transfer in out if transfer.id in self._pending]  # a local one's end may cancel others
 
+    def collectives(self) -> list[Collective]:
+        """The collectives that the engine must carry out itself from now on."""
+        out, self._collectives = self._collectives, []
+        return [collective for collective in out if collective.id in self._jobs]
+
     def stopped(self) -> list[TaskId]:
-        """The transfers that were cancelled since the last call; an engine forgets them."""
+        """The transfers, and collectives taken whole, that were cancelled since the last call; an engine forgets them.
+
+        Those that it was never given may be among them.
+        """
         out, self._stopped = self._stopped, []
         return out
 
@@ -187,12 +200,23 @@ class Dispatcher:
         if job.left == 0:
             self._end(pending.job, now)
 
-    def failed(self, transfer: TaskId, reason: str, now: float) -> None:
-        """A transfer cannot be finished: its task fails whole."""
-        pending = self._pending.get(transfer)
-        if pending is None:
+    def collective_done(self, collective: TaskId, rows: Sequence[FlowRecord], now: float) -> None:
+        """A collective taken whole is over; `rows`: what it moved, in as few rows as the engine likes."""
+        job = self._jobs.get(collective)
+        if job is None:
             return
-        job = self._drop(pending.job, now)
+        for row in rows:
+            self._record(row)
+        job.started = min((row.start for row in rows), default=now)
+        self._leave(job.task.phase)
+        self._end(collective, now)
+
+    def failed(self, transfer: TaskId, reason: str, now: float) -> None:
+        """A transfer, or a collective taken whole, cannot be finished: its task fails whole."""
+        pending = self._pending.get(transfer)
+        if pending is None and transfer not in self._jobs:
+            return
+        job = self._drop(transfer if pending is None else pending.job, now)
         self.trace.failures.append(FailureRecord(job.task.id, reason, now))
         self._tell(Failed(job.task, reason), now)
 
@@ -230,6 +254,12 @@ class Dispatcher:
         if isinstance(task, Computation):
             job.started = now
             self._at(now + task.duration, lambda when: self._end(task.id, when), job)
+            return
+        if isinstance(task, Collective) and self._takes_whole(task):
+            check(task, self._cluster)
+            job.whole = True
+            self._enter(task.phase)
+            self._collectives.append(task)
             return
         transfers = (task,) if isinstance(task, Transfer) else lower(task, self._cluster)
         if not transfers:  # over at once, but not inside the call that asked for it: such tasks may follow each other
@@ -270,6 +300,10 @@ class Dispatcher:
         job = self._jobs.pop(task_id)
         if isinstance(job.task, Computation):
             self._computed(job.task, job.start, now)
+        if job.whole:
+            self._leave(job.task.phase)
+            self._stopped.append(task_id)
+            job.moved += self._received(task_id)
         for transfer_id in job.transfers:
             pending = self._pending.pop(transfer_id, None)
             if pending is None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from controllers.epochs import Epoch, EpochChange
 from controllers.policies.protocol import CircuitPolicy
 from controllers.policies.scheduled import Scheduled
+from emu.model.transport import IDEAL, Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Conditions:
     policy: what decides circuits; None: the changes are all there is.
     reconfiguration: seconds that a change of the policy's is dark.
     lead: seconds from a decision to the earliest dark time for it (a real control plane's, or a lab's).
+    transport: what connections do beside sharing links fairly.
 
     Raises ValueError for an impossible efficiency or alpha, and for changes out of order or overlapping.
     """
@@ -38,6 +40,7 @@ class Conditions:
     policy: CircuitPolicy | None = None
     reconfiguration: float = 0.0
     lead: float = 0.0
+    transport: Transport = IDEAL
 
     @property
     def deciding(self) -> CircuitPolicy:

@@ -6,52 +6,51 @@ computations end, and only then transfers that all of these released begin, toge
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 
+import numpy as np
+
 from controllers.decisions import Decision
-from controllers.epochs import EpochChange
+from controllers.epochs import Epoch, EpochChange
+from controllers.loads import Load
 from emu.crossing import Crossing, circuit_ports, core_ports
 from emu.dispatch import Dispatcher
 from emu.model.conditions import Conditions
-from emu.model.fluid import Connection, Fluid, Stream
 from emu.model.lighting import Lighting
-from emu.model.network import Network, Path
-from emu.records import FlowRecord, Trace
-from emu.stripes import Stripe, loads, stripes
+from emu.model.motion import SINGLE, Motion, Program
+from emu.model.network import Network
+from emu.model.rows import HostRows
+from emu.model.shapes import shape_of
+from emu.model.transfers import Route, Transfers
+from emu.model.wholes import Wholes
+from emu.records import Trace
+from emu.stripes import loads
 from topologies.fabric import Fabric, Port
 from workloads.cluster import Cluster
-from workloads.protocol import Orchestrator, TaskId, Transfer
+from workloads.protocol import Collective, Endpoint, Orchestrator, TaskId, Transfer
 
 _NEVER = float("inf")
 _SAME_INSTANT = 1e-12
 """Instants that differ by less, relative to the time since zero, are one: sums in another order give both."""
-
 _BYTE_NOISE = 1e-6
 """Less than this part of a byte is the noise of summing up, not a byte."""
 
 
-@dataclass(slots=True)
-class _Moving:
-    """A transfer under way and its streams."""
-
-    transfer: Transfer
-    streams: tuple[Stream, ...]
-    waits: int
-    start: float = _NEVER
-    first_byte: float = _NEVER
-
-
 @dataclass(frozen=True, slots=True)
-class Route:
-    """What one stripe of a finished transfer moved, and the links that its last byte took (none if it moved none)."""
+class Effort:
+    """What a simulation had to do.
 
-    bytes: int
-    path: Path
+    instants: at which something happened. messages: that were received. whole: of these, those of collectives that ran
+    without being simulated. rates: that were computed.
+    """
+
+    instants: int = 0
+    messages: int = 0
+    whole: int = 0
+    rates: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,50 +69,58 @@ class Outcome:
     network: Network
     changes: tuple[EpochChange, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    effort: Effort = Effort()
 
 
 def simulate(
-    fabric: Fabric, orchestrator: Orchestrator, cluster: Cluster, conditions: Conditions | None = None
+    fabric: Fabric,
+    orchestrator: Orchestrator,
+    cluster: Cluster,
+    conditions: Conditions | None = None,
+    *,
+    whole: bool = False,
 ) -> Outcome:
     """Run a workload on a fabric to its end. Deterministic: the same arguments give the same rows.
+
+    whole: collectives are not lowered to transfers. Their messages are simulated as arrays, or not at all where a
+    collective's time is known without, and the trace has a row for each two hosts instead of one for each message.
+    Times are the same.
 
     A transfer waits while no epoch gives it a path; once nothing can ever move again, those that still wait fail.
     Raises FabricError for endpoints that the fabric lacks, ValueError for a workload that waits for itself, and what
     `controllers.routes.routes` raises for circuits that it cannot route.
     """
-    return _Simulation(fabric, orchestrator, cluster, conditions or Conditions()).run()
-
-
-@dataclass(order=True, slots=True)
-class _Appointment:
-    """Something that happens to a stream at an instant, however the rates change."""
-
-    at: float
-    order: int
-    stream: Stream = field(compare=False)
-    what: Callable[[Stream], None] = field(compare=False)
+    return _Simulation(fabric, orchestrator, cluster, conditions or Conditions(), whole).run()
 
 
 class _Simulation:
-    def __init__(self, fabric: Fabric, orchestrator: Orchestrator, cluster: Cluster, conditions: Conditions) -> None:
-        self._fabric = fabric
-        self._conditions = conditions
-        self._network = Network(fabric, conditions.initial, conditions.seed, conditions.efficiency)
-        self._fluid = Fluid(self._network)
-        self._dispatcher = Dispatcher(orchestrator, cluster, self._received, self._crossed)
+    def __init__(
+        self, fabric: Fabric, orchestrator: Orchestrator, cluster: Cluster, conditions: Conditions, whole: bool
+    ) -> None:
+        self._fabric, self._cluster, self._conditions = fabric, cluster, conditions
+        efficiency = conditions.efficiency * conditions.transport.efficiency
+        self._network = Network(fabric, conditions.initial, conditions.seed, efficiency)
+        self._motion = self._new_motion()
+        self._transfers = Transfers(fabric, self._network, self._motion, delays=conditions.delays)
+        self._wholes = Wholes(self._network, self._motion, self._new_motion, conditions.alpha)
+        self._dispatcher = Dispatcher(orchestrator, cluster, self._received, self._crossed, lambda _: whole)
+        self._lighting = Lighting(conditions, fabric, self, self._loads)
         self._circuit_links = [self._network.number(port) for port in circuit_ports(fabric)]
         self._core_links = [self._network.number(port) for port in core_ports(fabric)]
+        self._host_rows = HostRows(fabric)
+        self._rank_nics = [self._network.nic(fabric.nics(end.host)[end.nic or 0]) for end in _ranks(cluster)]
+        self._rank_hosts = _numbered([end.host for end in _ranks(cluster)])
+        self._whole = whole
         self._now = 0.0
-        self._moving: dict[TaskId, _Moving] = {}
-        self._queues: dict[Connection, deque[Stream]] = {}
-        self._entering: list[Stream] = []
-        self._appointments: list[_Appointment] = []
-        self._order = count()
-        self._lighting = Lighting(
-            conditions, self._network, self._fluid, lambda: loads(fabric, self._dispatcher.outstanding())
-        )
+        self._collectives: dict[int, Collective] = {}
+        self._owners: dict[TaskId, int] = {}
+        self._owner = count(1)
         self._fruitless = 0
-        self._routes: dict[TaskId, tuple[Route, ...]] = {}
+        self._instants = 0
+
+    def _new_motion(self) -> Motion:
+        conditions = self._conditions
+        return Motion(self._network, conditions.alpha, conditions.delays, conditions.transport)
 
     def run(self) -> Outcome:
         self._dispatcher.start()
@@ -127,23 +134,24 @@ class _Simulation:
                 self._pass(then)
             self._settle()
         self._dispatcher.close()
-        self._dispatcher.trace.complete = True
-        carried = {port: round(bits / 8) for port, bits in zip(self._network.ports, self._fluid.carried(), strict=True)}
-        keeper = self._lighting.keeper
-        return Outcome(
-            self._dispatcher.trace, carried, self._routes, self._network, tuple(keeper.changes), tuple(keeper.decisions)
-        )
+        return self._outcome()
+
+    def _outcome(self) -> Outcome:
+        trace, keeper, motion = self._dispatcher.trace, self._lighting.keeper, self._motion
+        trace.complete = True
+        bits = motion.streams.carried(self._now)
+        carried = {port: round(each / 8) for port, each in zip(self._network.ports, bits.tolist(), strict=True)}
+        whole = self._wholes.taken
+        effort = Effort(self._instants, motion.received + whole, whole, motion.streams.computed)
+        changes, decisions = tuple(keeper.changes), tuple(keeper.decisions)
+        return Outcome(trace, carried, self._transfers.routes, self._network, changes, decisions, effort)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def _next(self) -> float:
         """The next instant at which anything happens; never, if only circuits go on to change and that helps nobody."""
         wake = self._dispatcher.next_wake
-        traffic = min(
-            self._fluid.next_end(self._now),
-            self._appointments[0].at if self._appointments else _NEVER,
-            _NEVER if wake is None else wake,
-        )
+        traffic = min(self._motion.next_at(self._now), self._wholes.next_at, _NEVER if wake is None else wake)
         self._fruitless = self._fruitless + 1 if traffic == _NEVER else 0
         if self._fruitless > self._lighting.patience:
             return _NEVER
@@ -151,15 +159,13 @@ class _Simulation:
 
     def _pass(self, then: float) -> None:
         """Let time pass until `then` and do what happens there, except starting transfers."""
-        drained = self._fluid.advance(self._now, then)
         self._now = then
-        for stream in drained:
-            self._drained(stream)
+        self._instants += 1
         due = then * (1 + _SAME_INSTANT)
-        while self._appointments and self._appointments[0].at <= due:
-            appointment = heapq.heappop(self._appointments)
-            if not appointment.stream.over:
-                appointment.what(appointment.stream)
+        self._motion.move(then, due)
+        self._collect()
+        for program in self._wholes.ended(due):
+            self._end(program)
         self._change_circuits()
         self._dispatcher.wake(then)
 
@@ -167,15 +173,32 @@ class _Simulation:
         """Start and stop what the dispatcher asks for now, until it asks for nothing."""
         while True:
             heard = self._change_circuits()
-            started, stopped = self._dispatcher.ready(self._now), self._dispatcher.stopped()
-            for transfer in started:
-                self._open(transfer)
-            self._fluid.add([stream for stream in self._entering if not stream.over])
-            self._entering.clear()
-            for transfer_id in stopped:
-                self._forget(transfer_id)
-            if not (heard or started or stopped):
+            started, collectives = self._dispatcher.ready(self._now), self._dispatcher.collectives()
+            stopped = self._dispatcher.stopped()
+            self._open(started)
+            for collective in collectives:
+                self._begin(collective)
+            self._motion.enter(self._now)
+            for task in stopped:
+                self._forget(task)
+            if not (self._collect() or heard or started or collectives or stopped):
                 return
+            self._motion.enter(self._now)
+
+    def _collect(self) -> bool:
+        """Report what has arrived; whether anything has."""
+        arrivals, self._motion.arrivals = self._motion.arrivals, []
+        finished, self._motion.finished = self._motion.finished, []
+        for arrival in arrivals:
+            self._wholes.over(-1 - arrival.tag)
+            row = self._transfers.arrived(arrival, self._now)
+            if row is not None:
+                self._dispatcher.done(row.id, row, self._now)
+        for program in finished:
+            self._end(program)
+        return bool(arrivals or finished)
+
+    # -- circuits -----------------------------------------------------------------------------------------------------
 
     def _change_circuits(self) -> bool:
         """Tell the keeper what was announced, do what is due, and say what the orchestrator should hear."""
@@ -188,126 +211,123 @@ class _Simulation:
             self._dispatcher.tell(event, at)
         return bool(events)
 
-    # -- transfers ----------------------------------------------------------------------------------------------------
+    def darken(self, coming: Epoch, now: float) -> None:
+        """Circuits that `coming` does not keep go dark."""
+        self._wholes.wake(self._network.leaving(coming), now)
+        self._network.darken(coming)
+        self._motion.streams.darkness_changed()
 
-    def _open(self, transfer: Transfer) -> None:
-        """Put a transfer's stripes on their connections; the first of each connection begins."""
-        channel = transfer.id if transfer.connection == "new" else transfer.channel
-        streams = tuple(
-            Stream(
-                transfer.id,
-                stripe,
-                Connection(stripe.src, stripe.dst, transfer.connection, channel),
-                8.0 * stripe.bytes,
-            )
-            for stripe in stripes(self._fabric, transfer)
-        )
-        self._moving[transfer.id] = _Moving(transfer, streams, len(streams))
-        for stream in streams:
-            queue = self._queues.setdefault(stream.connection, deque())
-            queue.append(stream)
-            if len(queue) == 1:
-                self._begin(stream)
+    def commit(self, coming: Epoch, dark: float, now: float) -> None:
+        """The circuits of `coming` shine, after `dark` seconds; its routes hold."""
+        self._wholes.wake_where(lambda program: self._rerouted(program, coming), now)
+        self._motion.lit(dark, now)
+        self._network.commit(coming)
+        self._motion.reroute(now)
 
-    def _begin(self, stream: Stream) -> None:
-        """The sender turns to a stream: its connection is free."""
-        moving = self._moving[stream.transfer]
-        moving.start = min(moving.start, self._now)
-        wait = self._conditions.alpha
-        if self._conditions.delays and moving.transfer.connection == "new":
-            wait += self._round_trip(stream.stripe)
-        self._after(wait, stream, self._entering.append)
+    def _rerouted(self, program: Program, coming: Epoch) -> bool:
+        outside = ~program.local
+        paths = self._network.paths_in(coming, program.src[outside], program.dst[outside])
+        return not np.array_equal(paths, program.paths[outside])
 
-    def _drained(self, stream: Stream) -> None:
-        """The sender has written a stream's last byte: its connection goes on, the byte travels."""
-        self._leave(stream)
-        self._after(self._travel(stream), stream, self._arrived)
+    # -- transfers and collectives ------------------------------------------------------------------------------------
 
-    def _leave(self, stream: Stream) -> None:
-        """Give up a stream's place on its connection; if it was the first, the next one begins."""
-        queue = self._queues[stream.connection]
-        was_first = queue[0] is stream
-        queue.remove(stream)
-        if not queue:
-            del self._queues[stream.connection]
-        elif was_first:
-            self._begin(queue[0])
+    def _open(self, transfers: Sequence[Transfer]) -> None:
+        messages = self._transfers.prepare(transfers)
+        for tag, message in messages.items() if self._whole else ():
+            self._wholes.single(-1 - tag, message.src, message.dst, self._now)
+        self._motion.send(messages, self._now)
 
-    def _arrived(self, stream: Stream) -> None:
-        """The receiver has a stream's last byte; a transfer is over when it has those of all stripes."""
-        stream.over = True
-        moving = self._moving[stream.transfer]
-        moving.waits -= 1
-        if moving.waits == 0:
-            del self._moving[stream.transfer]
-            self._routes[stream.transfer] = tuple(Route(s.stripe.bytes, s.path or ()) for s in moving.streams)
-            self._dispatcher.done(stream.transfer, self._row(moving), self._now)
+    def _begin(self, collective: Collective) -> None:
+        """Let a collective run, whole if it can."""
+        group = list(collective.group)
+        nics = np.array([self._rank_nics[rank] for rank in group], dtype=np.int64)
+        hosts = np.array([self._rank_hosts[rank] for rank in group], dtype=np.int64)
+        shape = shape_of(collective)
+        local = hosts[shape.src] == hosts[shape.dst]
+        program = self._motion.place(shape, nics[shape.src], nics[shape.dst], local)
+        owner = next(self._owner)
+        self._collectives[owner], self._owners[collective.id] = collective, owner
+        self._wholes.start(program, owner, self._now)
 
-    def _row(self, moving: _Moving) -> FlowRecord:
-        transfer = moving.transfer
-        moved = [stream for stream in moving.streams if not math.isnan(stream.first)]
-        first_byte = min((stream.first + self._travel(stream) for stream in moved), default=self._now)
-        return FlowRecord(
-            transfer.id,
-            transfer.collective,
-            transfer.phase,
-            str(transfer.src),
-            str(transfer.dst),
-            transfer.bytes,
-            moving.start,
-            first_byte,
-            self._now,
-        )
+    def _end(self, program: Program) -> None:
+        self._wholes.over(program.owner)
+        collective = self._collectives.pop(program.owner)
+        del self._owners[collective.id]
+        rows = self._host_rows.rows(collective, program, self._now)
+        self._dispatcher.collective_done(collective.id, rows, self._now)
 
-    def _forget(self, transfer_id: TaskId) -> None:
-        """Stop a transfer that was cancelled or failed."""
-        moving = self._moving.pop(transfer_id, None)
-        if moving is None:
-            return
-        for stream in moving.streams:
-            stream.over = True
-            self._fluid.remove([stream])
-            if stream in self._queues.get(stream.connection, ()):
-                self._leave(stream)
+    def _forget(self, task: TaskId) -> None:
+        """Stop a transfer or collective that was cancelled or failed."""
+        for tag in self._transfers.forget(task, self._now):
+            self._wholes.over(-1 - tag)
+        owner = self._owners.pop(task, None)
+        if owner is not None:
+            if owner in self._motion.programs:
+                self._motion.stop(self._motion.programs[owner], self._now)
+            self._motion.finished = [program for program in self._motion.finished if program.owner != owner]
+            self._wholes.over(owner)
+            del self._collectives[owner]
 
-    def _received(self, transfer_id: TaskId) -> int:
-        """Payload bytes of a transfer under way that have moved (those still travelling included)."""
-        moving = self._moving.get(transfer_id)
-        if moving is None:
-            return 0
-        left = sum(self._fluid.left(stream) for stream in moving.streams)
-        return moving.transfer.bytes - math.ceil(left / 8 - _BYTE_NOISE)
+    def _received(self, task: TaskId) -> int:
+        """Payload bytes of a transfer or collective under way that have moved (those still travelling included)."""
+        owner = self._owners.get(task)
+        if owner is None:
+            return self._transfers.received(task, self._now)
+        if owner in self._wholes:
+            self._wholes.wake_one(owner, self._now)
+        program = self._motion.programs.get(owner)
+        if program is None:  # it is over, and that was not told yet
+            return int(next(one for one in self._motion.finished if one.owner == owner).shape.totals().sum())
+        left = float(self._motion.lanes_left(program, self._now).sum())
+        return int(program.shape.totals().sum()) - math.ceil(left - _BYTE_NOISE)
 
     def _crossed(self) -> Crossing:
         """Payload that circuits and core have carried so far."""
-        bits = self._fluid.carried()
+        bits = self._motion.streams.carried(self._now) + self._wholes.carried(self._now)
         return Crossing(round(bits[self._circuit_links].sum() / 8), round(bits[self._core_links].sum() / 8))
+
+    def _loads(self) -> Iterator[Load]:
+        """What still has to cross the fabric."""
+        links = np.zeros(self._network.padding + 1, dtype=np.bool_)
+        links[self._circuit_links] = True
+        self._wholes.wake(links, self._now)
+        with self._transfers.looking(self._now):
+            yield from loads(self._fabric, self._dispatcher.outstanding())
+        nics = self._fabric.all_nics
+        for program in self._motion.programs.values():
+            left = np.where(program.local, 0.0, self._motion.lanes_left(program, self._now))
+            for lane in np.flatnonzero(left > _BYTE_NOISE).tolist():
+                yield Load(nics[program.src[lane]], nics[program.dst[lane]], math.ceil(left[lane] - _BYTE_NOISE))
 
     def _fail_waiting(self) -> None:
         """Nothing will ever move again: fail the transfers that wait for a path."""
         self._fruitless = 0
-        waiting = list(self._fluid.streams)
-        if not waiting:
+        owners, tags = self._motion.streams.unreachable()
+        if not owners.size:
             raise ValueError("the workload waits for itself: no transfer, computation or timer is left that could end")
-        for stream in waiting:
-            reason = (
-                f"no path from {stream.stripe.src} to {stream.stripe.dst} in epoch {self._network.epoch.number}, "
-                "and no circuits to come that would give one"
-            )
-            self._dispatcher.failed(stream.transfer, reason, self._now)
+        for owner, tag in zip(owners.tolist(), tags.tolist(), strict=True):
+            self._dispatcher.failed(*self._failure(owner, tag), self._now)
 
-    # -- helpers ------------------------------------------------------------------------------------------------------
-
-    def _after(self, wait: float, stream: Stream, what: Callable[[Stream], None]) -> None:
-        if wait > 0:
-            heapq.heappush(self._appointments, _Appointment(self._now + wait, next(self._order), stream, what))
+    def _failure(self, owner: int, tag: int) -> tuple[TaskId, str]:
+        """The task that cannot go on, and why."""
+        if owner == SINGLE:
+            task, src, dst = self._transfers.waiting(tag)
         else:
-            what(stream)
+            program, task = self._motion.programs[owner], self._collectives[owner].id
+            lane = int(program.shape.lanes(np.array([tag]))[0])
+            nics = self._fabric.all_nics
+            src, dst = nics[program.src[lane]], nics[program.dst[lane]]
+        return task, (
+            f"no path from {src} to {dst} in epoch {self._network.epoch.number}, "
+            "and no circuits to come that would give one"
+        )
 
-    def _travel(self, stream: Stream) -> float:
-        """Seconds from a bit's leaving to its arrival on a stream's path."""
-        return self._network.delay(stream.path) if self._conditions.delays and stream.path else 0.0
 
-    def _round_trip(self, stripe: Stripe) -> float:
-        ways = (self._network.path(stripe.src, stripe.dst), self._network.path(stripe.dst, stripe.src))
-        return sum(self._network.delay(way) for way in ways if way)
+def _ranks(cluster: Cluster) -> tuple[Endpoint, ...]:
+    return cluster.endpoints(range(cluster.ranks))
+
+
+def _numbered(names: list[str]) -> list[int]:
+    """Equal names have equal numbers."""
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(name, len(numbers)) for name in names]

@@ -15,9 +15,10 @@ import numpy as np
 from controllers.decisions import Decision
 from controllers.epochs import EpochChange
 from emu.model.conditions import Conditions
-from emu.model.engine import Outcome, Route, simulate
+from emu.model.engine import Outcome, simulate
 from emu.model.maxmin import fill, padded
 from emu.model.network import Network
+from emu.model.transfers import Route
 from emu.records import Trace
 from topologies.fabric import Fabric, Port
 from workloads.cluster import Cluster
@@ -64,7 +65,7 @@ def ideal(
 
 def drain_time(paths: list[tuple[int, ...]], sizes: list[float], network: Network) -> float:
     """Seconds until streams of `sizes` payload bits on `paths` are all drained, nobody else on their links."""
-    matrix = padded(paths, len(network.ports))
+    matrix = padded(paths, network.padding)
     left, total = np.array(sizes), 0.0
     while left.size:
         rate = fill(matrix, network.capacities)
@@ -85,5 +86,6 @@ def _alone(outcome: Outcome, conditions: Conditions) -> dict[TaskId, float]:
 def _transfer_time(routes: tuple[Route, ...], network: Network, conditions: Conditions) -> float:
     moving = [route for route in routes if route.path and route.bytes]
     drained = drain_time([route.path for route in moving], [8.0 * route.bytes for route in moving], network)
-    travel = max((network.delay(route.path) for route in moving), default=0.0) if conditions.delays else 0.0
+    paths = padded([route.path for route in moving], network.padding).astype(np.int32)
+    travel = float(network.travel(paths).max(initial=0.0)) if conditions.delays else 0.0
     return conditions.alpha + drained + travel

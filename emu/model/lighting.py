@@ -6,23 +6,35 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Protocol
 
-from controllers.epochs import Epoch
+from controllers.epochs import Epoch, EpochChange
 from controllers.keeper import Keeper
 from controllers.loads import Load
 from emu.model.conditions import Conditions
-from emu.model.fluid import Fluid
-from emu.model.network import Network
+from topologies.fabric import Fabric
+
+
+class Lamps(Protocol):
+    """What carries light in the model."""
+
+    def darken(self, coming: Epoch, now: float) -> None:
+        """Circuits that `coming` does not keep go dark."""
+        ...
+
+    def commit(self, coming: Epoch, dark: float, now: float) -> None:
+        """The circuits of `coming` shine, after `dark` seconds; its routes hold."""
+        ...
 
 
 class Lighting:
     """The change under way and the keeper of those to come."""
 
     def __init__(
-        self, conditions: Conditions, network: Network, fluid: Fluid, loads: Callable[[], Iterable[Load]]
+        self, conditions: Conditions, fabric: Fabric, lamps: Lamps, loads: Callable[[], Iterable[Load]]
     ) -> None:
         self.keeper = Keeper(
-            network.fabric,
+            fabric,
             conditions.deciding,
             conditions.initial,
             conditions.reconfiguration,
@@ -30,7 +42,7 @@ class Lighting:
             lead=conditions.lead,
             loads=loads,
         )
-        self._network, self._fluid = network, fluid
+        self._lamps = lamps
         self._steps: deque[tuple[float, Callable[[float], None]]] = deque()
 
     @property
@@ -53,14 +65,9 @@ class Lighting:
                 _, step = self._steps.popleft()
                 step(now)
             elif (change := self.keeper.due(max(now, self.next_at))) is not None:
-                self._steps.append((change.at, partial(self._darken, change.epoch)))
-                self._steps.append((change.at + change.reconfiguration, partial(self._commit, change.epoch)))
+                self._steps.append((change.at, partial(self._lamps.darken, change.epoch)))
+                self._steps.append((change.at + change.reconfiguration, partial(self._commit, change)))
 
-    def _darken(self, coming: Epoch, _: float) -> None:
-        self._network.darken(coming)
-        self._fluid.darkness_changed()
-
-    def _commit(self, coming: Epoch, now: float) -> None:
-        self._network.commit(coming)
-        self._fluid.reroute()
+    def _commit(self, change: EpochChange, now: float) -> None:
+        self._lamps.commit(change.epoch, change.reconfiguration, now)
         self.keeper.committed(now)

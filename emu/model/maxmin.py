@@ -15,6 +15,9 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Links = npt.NDArray[np.int32]
+"""Numbers of links: paths of millions of flows fit the memory so."""
+AnyInts = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 _TIE = 1e-9
 """Shares that differ by less, relatively, are one: sums in another order must not split a bottleneck."""
@@ -44,27 +47,35 @@ def padded(paths: Sequence[Sequence[int]], links: int) -> Ints:
     return matrix
 
 
-def fill(paths: Ints, capacities: Floats) -> Floats:
+def fill(paths: AnyInts, capacities: Floats, weights: Floats | None = None) -> Floats:
     """Progressive filling over `padded` paths; returns the rate of each row.
+
+    weights: for how many equal flows each row stands (default: one); its rate is that of each of them.
 
     All flows grow together until a link is full; its flows then keep their rates, the others go on. As the fair share
     of a link never falls while others fill, a link that is the tightest of every flow on it can be filled at once,
     however full the rest: one round settles all such links, so rounds count dependent bottlenecks, not links.
     """
+    if paths.size < capacities.size:  # a few flows on a large network: only the links that they cross
+        used, compact = np.unique(paths, return_inverse=True)
+        paths, capacities = compact.reshape(paths.shape), capacities[used[used != capacities.size]]
     room = np.append(capacities, np.inf)  # the last one is the padding
     out = np.empty(len(paths))
     waiting = np.arange(len(paths))
     while waiting.size:
-        settled, level = _round(paths, room)
+        settled, level = _round(paths, room, weights)
         out[waiting[settled]] = level[settled]
-        _take(room, paths[settled], level[settled])
-        waiting, paths = waiting[~settled], paths[~settled]
+        _take(room, paths[settled], level[settled] if weights is None else (level * weights)[settled])
+        going = ~settled
+        waiting, paths = waiting[going], paths[going]
+        weights = None if weights is None else weights[going]
     return out
 
 
-def _round(paths: Ints, room: Floats) -> tuple[Bools, Floats]:
+def _round(paths: AnyInts, room: Floats, weights: Floats | None) -> tuple[Bools, Floats]:
     """Which flows cross a link that is the tightest of all its flows, and each flow's tightest fair share."""
-    users = np.bincount(paths.ravel(), minlength=room.size)
+    repeated = None if weights is None else np.repeat(weights, paths.shape[1])
+    users = np.bincount(paths.ravel(), weights=repeated, minlength=room.size)
     share = room / np.maximum(users, 1)
     shares = share[paths]
     level = shares.min(axis=1, initial=np.inf)
@@ -75,8 +86,7 @@ def _round(paths: Ints, room: Floats) -> tuple[Bools, Floats]:
     return bottleneck[paths].any(axis=1) | np.isinf(level), level
 
 
-def _take(room: Floats, paths: Ints, level: Floats) -> None:
-    """Reserve the rate `level` of each flow on the links of its path."""
-    weights = np.repeat(level, paths.shape[1])
-    taken = np.bincount(paths.ravel(), weights=weights, minlength=room.size)
+def _take(room: Floats, paths: AnyInts, level: Floats) -> None:
+    """Reserve the rate `level` of each row on the links of its path."""
+    taken = np.bincount(paths.ravel(), weights=np.repeat(level, paths.shape[1]), minlength=room.size)
     room[:-1] = np.maximum(room[:-1] - taken[:-1], 0.0)
