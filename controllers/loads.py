@@ -61,6 +61,8 @@ def sites(fabric: Fabric) -> dict[str, str]:
     forward for others.
     """
     wired = {fabric.peer(port).node for ocs in fabric.ocses for port in fabric.ports(ocs.name)}
+    if not wired:
+        return {}
     found = ((host.name, _nearest(fabric, host.name, wired)) for host in fabric.hosts)
     return {host: site for host, site in found if site is not None}
 
