@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from emu.lab.calibrate import Pair, Rates
@@ -19,20 +20,23 @@ _TIMEOUT = 10.0
 def cross_check(net: LabNet, pair: Pair, rates: Rates, congestion_control: str) -> CrossCheck:
     """Measure a pair with both. Raises LabError if iperf3 fails or does not end."""
     src, dst = pair
-    iperf3 = _iperf3(net, pair, congestion_control)
+    iperf3 = iperf3_rate(net, pair, ("-C", congestion_control))
     return CrossCheck(str(src), str(dst), iperf3, rates.measure([pair])[0])
 
 
-def _iperf3(net: LabNet, pair: Pair, congestion_control: str) -> float:
-    """Payload bit/s that iperf3's receiver saw."""
+def iperf3_rate(net: LabNet, pair: Pair, options: Sequence[str] = ()) -> float:
+    """Payload bit/s that iperf3's receiver saw. options: further ones for its client.
+
+    Raises LabError if it fails or does not end.
+    """
     src, dst = pair
     address, port = net.fabric.address(dst), str(_PORT)
     server = _start(net, dst.node, "iperf3", "-s", "-1", "-B", address, "-p", port, "-J")
     try:
         _wait_listening(net, dst.node)
         own = net.fabric.address(src)
-        options = ("-t", str(_SECONDS), "-O", str(_OMIT), "-C", congestion_control, "-J")
-        client = _start(net, src.node, "iperf3", "-c", address, "-B", own, "-p", port, *options)
+        timing = ("-t", str(_SECONDS), "-O", str(_OMIT), "-J")
+        client = _start(net, src.node, "iperf3", "-c", address, "-B", own, "-p", port, *timing, *options)
         return _received_rate(client)
     finally:
         server.kill()

@@ -22,7 +22,7 @@ from emu.lab.job import CAPACITY, JOB, MEASUREMENT, Job, encode_progress, write_
 from emu.measurement import Measurement
 from emu.progress import Progress
 
-_PRIVATE = Path("/run")
+PRIVATE = Path("/run")
 """Where the lab's own tmpfs goes: a directory that every system has, and whose contents (sockets of the system's own
 Open vSwitch among them) a lab must not see."""
 
@@ -33,7 +33,7 @@ def main(directory: Path, tell: Callable[[Progress], None]) -> int:
     threading.Thread(target=_obey, daemon=True).start()
     measurement = Measurement("", job.sigma, job.beta)
     try:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "emu", str(_PRIVATE)], check=True)
+        mount_private()
         measurement = _work(job, directory, tell)
     except KeyboardInterrupt:
         return 130
@@ -48,13 +48,18 @@ def main(directory: Path, tell: Callable[[Progress], None]) -> int:
     return 0
 
 
+def mount_private() -> None:
+    """Give this mount namespace a file system of its own at PRIVATE, which ends with it."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "emu", str(PRIVATE)], check=True)
+
+
 def _work(job: Job, directory: Path, tell: Callable[[Progress], None]) -> Measurement:
     from emu.lab.session import Session  # noqa: PLC0415 - needs the tmpfs, and costs time that progress should show
     from emu.scenario.load import load_plugins  # noqa: PLC0415
     from emu.scenario.schema import Scenario  # noqa: PLC0415
 
     load_plugins(job.plugins)
-    session = Session(job, Scenario.from_json(job.scenario), _PRIVATE / "emu", tell)
+    session = Session(job, Scenario.from_json(job.scenario), PRIVATE / "emu", tell)
     session.recorder.folder = directory / FOLDER
     if job.stage == "capacity":
         write_capacity(session.capacity(), directory / CAPACITY)
@@ -86,14 +91,16 @@ def _defect() -> str:
     return f"defect: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}"
 
 
-def _keep_for_progress() -> BinaryIO:
+def keep_for_progress() -> BinaryIO:
     """The standard output, for progress alone: what a plugin or a program of the lab prints goes to the log."""
     progress = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return progress
 
 
-def _teller(output: BinaryIO) -> Callable[[Progress], None]:
+def teller(output: BinaryIO) -> Callable[[Progress], None]:
+    """What writes progress, one line each."""
+
     def tell(progress: Progress) -> None:
         output.write(encode_progress(progress))
         output.flush()
@@ -108,6 +115,6 @@ def _obey() -> None:
 
 
 if __name__ == "__main__":
-    status = main(Path(sys.argv[1]), _teller(_keep_for_progress()))
+    status = main(Path(sys.argv[1]), teller(keep_for_progress()))
     sys.stdout.flush()
     os._exit(status)  # the namespaces end with this process, and everything in them; nothing is left to tidy up

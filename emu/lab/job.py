@@ -2,6 +2,9 @@
 
 In: one `job.json` in the run directory. Out: progress as JSON lines on the standard output while it runs, and
 `measurement.json` (or `capacity.json`) beside the job. On the standard input one word, `stop`, or its end.
+
+A shell leaves nothing behind and has no run directory: its job is an open file, and so are the three ends of the user's
+terminal. On its standard input come also `open` (the terminal is the shell's from now on) and `interrupt` (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -15,6 +18,10 @@ from pydantic import TypeAdapter
 from emu.measurement import Capacity
 from emu.progress import Progress
 
+STOP, OPEN, INTERRUPT = b"stop\n", b"open\n", b"interrupt\n"
+"""The words for a lab's standard input."""
+REFUSED = 2
+"""Exit status of a shell that read a script with a command that could not be used."""
 JOB, MEASUREMENT, CAPACITY, LOG = "job.json", "measurement.json", "capacity.json", "lab.log"
 
 
@@ -22,12 +29,13 @@ JOB, MEASUREMENT, CAPACITY, LOG = "job.json", "measurement.json", "capacity.json
 class Job:
     """One lab's work.
 
-    stage: `capacity` finds out what the fabric carries here, `measure` runs the workload.
+    stage: `capacity` finds out what the fabric carries here, `measure` runs the workload, `shell` gives the user a
+    prompt.
     scenario: canonical JSON. fabric: which of its fabrics. plugins: builder files, absolute.
     sigma, beta, buckets: the plan. seeds: one for each repeat.
     """
 
-    stage: Literal["capacity", "measure"]
+    stage: Literal["capacity", "measure", "shell"]
     scenario: str
     fabric: int
     plugins: tuple[str, ...] = ()
@@ -37,13 +45,17 @@ class Job:
     seeds: tuple[int, ...] = field(default_factory=tuple)
     room: str = "host"
 
+    def encode(self) -> bytes:
+        """It as JSON."""
+        return _JOB.dump_json(self)
+
     def write(self, path: Path) -> None:
         """Write it as JSON."""
-        path.write_bytes(_JOB.dump_json(self))
+        path.write_bytes(self.encode())
 
     @classmethod
     def read(cls, path: Path) -> Job:
-        """Read what `write` wrote."""
+        """Read what `write` or `encode` wrote."""
         return _JOB.validate_json(path.read_bytes())
 
 

@@ -62,6 +62,11 @@ class _QuietIntf(Intf):  # type: ignore[misc]
         """Nothing to do here."""
         return {}
 
+    def updateIP(self) -> str | None:
+        """The address that LabNet knows; None at a switch. Mininet's name."""
+        address: str | None = self.ip
+        return address
+
 
 class _BatchLink(Link):  # type: ignore[misc]
     """A link whose veth pair LabNet makes together with all others."""
@@ -142,7 +147,10 @@ class LabNet(Mininet):  # type: ignore[misc]
                 self._wire(netlink, link.a, link.b)
 
     def configHosts(self) -> None:
-        """Left to emu.lab.hosts, which does it through netlink."""
+        """Only tell Mininet the addresses of the NICs, which emu.lab.hosts sets through netlink."""
+        for nic in self.fabric.all_nics:
+            intf = self.get(nic.node).nameToIntf[nic.interface]
+            intf.ip, intf.prefixLen, intf.mac = self.fabric.address(nic), 8, mac_address(self.fabric, nic)
 
     def start(self) -> None:
         """Make the bridges and bring up every switch port."""

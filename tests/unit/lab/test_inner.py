@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ NOISY = """
 import os
 from emu.lab import inner
 from emu.progress import Progress
-tell = inner._teller(inner._keep_for_progress())
+tell = inner.teller(inner.keep_for_progress())
 print("a plugin says something")
 os.system("echo a program too")
 tell(Progress("build", "16 hosts", "f"))
@@ -36,6 +37,7 @@ class Broken:
 
     def __init__(self, *_: Any) -> None:  # noqa: ANN401 - as Session
         self.measurement = Measurement("f", 1.0, 1.0)
+        self.recorder = SimpleNamespace()
 
     def measure(self) -> Measurement:
         """See Session."""
