@@ -92,7 +92,8 @@ Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length
 
 
 def _schema(unit: str, *examples: str) -> WithJsonSchema:
-    text = {"type": "string", "pattern": rf"^\s*[0-9]+(\.[0-9]+)?\s*({unit})\s*$", "examples": list(examples)}
+    pattern = rf"^\s*([0-9]{{1,30}}(\.[0-9]{{1,30}})?\s*({unit})|0+(\.0+)?)\s*$"
+    text = {"type": "string", "pattern": pattern, "examples": list(examples)}
     return WithJsonSchema({"anyOf": [text, {"const": 0}]})
 
 
@@ -100,7 +101,7 @@ Rate = Annotated[
     int,
     BeforeValidator(units.parse_rate),
     PlainSerializer(units.write_rate, return_type=str, when_used="json"),
-    _schema("[kKMGTP]?i?(b/s|bps|bits?/s|B/s|Bps|bytes?/s)", "400Gbps", "50GB/s"),
+    _schema("([kKMGTP]|[kKMGTP]i)?(b/s|bps|bits?/s|B/s|Bps|bytes?/s)", "400Gbps", "50GB/s"),
 ]
 """bit/s."""
 
@@ -108,7 +109,7 @@ Size = Annotated[
     int,
     BeforeValidator(units.parse_size),
     PlainSerializer(units.write_size, return_type=str, when_used="json"),
-    _schema("[kKMGTP]?i?(B|bytes?)", "16MiB", "2MB"),
+    _schema("([kKMGTP]|[kKMGTP]i)?(B|bytes?)", "16MiB", "2MB"),
 ]
 """Bytes."""
 
@@ -116,7 +117,7 @@ Duration = Annotated[
     float,
     BeforeValidator(units.parse_duration),
     PlainSerializer(units.write_duration, return_type=str, when_used="json"),
-    _schema("ns|us|ms|s|min|h", "10ms", "1.5s"),
+    _schema("ns|[u\u00b5\u03bc]s|ms|s|min|h", "10ms", "1.5s"),
 ]
 """Seconds."""
 
