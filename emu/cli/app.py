@@ -12,13 +12,19 @@ import typer
 from rich.text import Text
 
 from emu.cli.check import check
+from emu.cli.compare import compare
 from emu.cli.doctor import doctor
 from emu.cli.exits import Exit
 from emu.cli.export import export
 from emu.cli.failures import guarded
+from emu.cli.list import list_
 from emu.cli.output import results
 from emu.cli.price import price
+from emu.cli.report import report
 from emu.cli.run import run
+from emu.cli.runs import runs
+from emu.cli.schema import schema
+from emu.cli.shell import shell
 from emu.cli.show import show
 
 app = typer.Typer(
@@ -29,9 +35,15 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(check)
+app.command()(shell)
 app.command()(show)
+app.command()(report)
+app.command()(compare)
+app.command()(runs)
 app.command()(export)
 app.command()(price)
+app.command("list")(list_)
+app.command()(schema)
 app.command()(doctor)
 
 

@@ -27,7 +27,10 @@ def check(
     plugin: Plugins = None,
     debug: Debug = False,
 ) -> int:
-    """Check a scenario without building anything, and say what a run of it would take.
+    """Check a scenario, and say what a run of it would take.
+
+    Nothing is built, and no root is needed: fabrics, workload and circuits are checked, the scale is chosen, and the
+    wall time to expect is shown.
 
     \b
     Example:

@@ -21,7 +21,9 @@ _NAME_WIDTH = 19
 
 
 def doctor(debug: Debug = False) -> int:
-    """Probe everything that a lab needs of this machine; each failure comes with its fix.
+    """Probe what a lab needs of this machine.
+
+    Each failure comes with its fix.
 
     \b
     Example:

@@ -39,7 +39,10 @@ def run(
     plugin: Plugins = None,
     debug: Debug = False,
 ) -> int:
-    """Run a scenario: build its fabrics, drive its traffic, judge and write what came out. Needs root.
+    """Run a scenario and judge what came out. Needs root.
+
+    Each of its fabrics is built as a lab of its own and the workload driven through it; the tables and the verdict are
+    shown, and written with all the rest into a run directory.
 
     \b
     Example:

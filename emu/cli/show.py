@@ -8,7 +8,7 @@ from emu.cli.run import show_summary
 
 
 def show(run: RunDirectory, json: Json = False, debug: Debug = False) -> int:
-    """Show a run again: the tables, verdicts and reasons that `emu run` printed.
+    """Show a run again, as `emu run` printed it.
 
     \b
     Example:
