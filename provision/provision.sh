@@ -47,7 +47,7 @@ load_modules() {
     [ -e "/sys/module/$module" ] || "${sudo[@]}" modprobe "$module" 2>/dev/null || missing+=("$module")
   done
   # No failure: a kernel may have them built in, and a container cannot load any. `emu doctor` tries what they do.
-  [ "${#missing[@]}" -eq 0 ] || say "kernel $(uname -r) loads no module named ${missing[*]}; emu doctor says what follows"
+  [ "${#missing[@]}" -eq 0 ] || say "kernel $(uname -r) loads no module named ${missing[*]}; what that costs, if anything, emu doctor says"
 }
 
 checkout=$(cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}" && pwd)
