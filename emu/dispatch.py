@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from emu.crossing import Crossing
-from emu.records import CollectiveRecord, ComputationRecord, FailureRecord, FlowRecord, Trace
+from emu.recorder import Recorder, local_row
+from emu.records import FlowRecord
 from workloads.cluster import Cluster
 from workloads.collectives import check, lower
 from workloads.protocol import (
@@ -65,17 +66,6 @@ class _Pending:
     next: list[TaskId] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Window:
-    """While transfers of a phase are not over: how many, and what had crossed the fabric when the first was asked for.
-
-    A transfer that waits for another counts, or a window would close between any two steps of a collective.
-    """
-
-    opened: Crossing
-    left: int = 0
-
-
 class Dispatcher:
     """One run of one orchestrator.
 
@@ -96,14 +86,13 @@ class Dispatcher:
         crossed: Callable[[], Crossing] = Crossing,
         whole: Callable[[Collective], bool] = lambda _: False,
     ) -> None:
-        self.trace = Trace()
+        self._recorder = Recorder(crossed)
+        self.trace = self._recorder.trace
         self._orchestrator = orchestrator
         self._cluster = cluster
         self._received = received
-        self._crossed = crossed
         self._takes_whole = whole
         self._collectives: list[Collective] = []
-        self._windows: dict[str, _Window] = {}
         self._jobs: dict[TaskId, _Job] = {}
         self._pending: dict[TaskId, _Pending] = {}
         self._ready: deque[Transfer] = deque()
@@ -130,7 +119,7 @@ class Dispatcher:
             pending.started = True
             self._in_flight += 1
             if transfer.src.host == transfer.dst.host:
-                self.done(transfer.id, _row(transfer, now, "local"), now)
+                self.done(transfer.id, local_row(transfer, now), now)
             else:
                 out.append(transfer)
         return [transfer for transfer in out if transfer.id in self._pending]  # a local one's end may cancel others
@@ -189,8 +178,8 @@ class Dispatcher:
         if pending is None:
             return
         self._in_flight -= 1
-        self._record(row)
-        self._leave(pending.transfer.phase)
+        self._recorder.flow(row)
+        self._recorder.leave(pending.transfer.phase)
         for follower in pending.next:
             self._release(follower)
         job = self._jobs[pending.job]
@@ -206,9 +195,9 @@ class Dispatcher:
         if job is None:
             return
         for row in rows:
-            self._record(row)
+            self._recorder.flow(row)
         job.started = min((row.start for row in rows), default=now)
-        self._leave(job.task.phase)
+        self._recorder.leave(job.task.phase)
         self._end(collective, now)
 
     def failed(self, transfer: TaskId, reason: str, now: float) -> None:
@@ -217,13 +206,12 @@ class Dispatcher:
         if pending is None and transfer not in self._jobs:
             return
         job = self._drop(transfer if pending is None else pending.job, now)
-        self.trace.failures.append(FailureRecord(job.task.id, reason, now))
+        self._recorder.failure(job.task.id, reason, now)
         self._tell(Failed(job.task, reason), now)
 
     def close(self) -> None:
         """The run is over, at its end or before: phases that still have transfers get what crossed until now."""
-        for phase in list(self._windows):
-            self._shut(phase)
+        self._recorder.close()
 
     def tell(self, event: Event, now: float) -> None:
         """Pass on an event of the fabric (an epoch, a host's failure)."""
@@ -258,7 +246,7 @@ class Dispatcher:
         if isinstance(task, Collective) and self._takes_whole(task):
             check(task, self._cluster)
             job.whole = True
-            self._enter(task.phase)
+            self._recorder.enter(task.phase)
             self._collectives.append(task)
             return
         transfers = (task,) if isinstance(task, Transfer) else lower(task, self._cluster)
@@ -272,7 +260,7 @@ class Dispatcher:
     def _enlist(self, job: TaskId, transfers: Sequence[Transfer]) -> None:
         for transfer in transfers:
             self._pending[transfer.id] = _Pending(transfer, job, len(transfer.after))
-            self._enter(transfer.phase)
+            self._recorder.enter(transfer.phase)
         for transfer in transfers:
             for before in transfer.after:
                 if before not in self._pending:
@@ -299,16 +287,16 @@ class Dispatcher:
     def _drop(self, task_id: TaskId, now: float) -> _Job:
         job = self._jobs.pop(task_id)
         if isinstance(job.task, Computation):
-            self._computed(job.task, job.start, now)
+            self._recorder.computation(job.task, job.start, now)
         if job.whole:
-            self._leave(job.task.phase)
+            self._recorder.leave(job.task.phase)
             self._stopped.append(task_id)
             job.moved += self._received(task_id)
         for transfer_id in job.transfers:
             pending = self._pending.pop(transfer_id, None)
             if pending is None:
                 continue
-            self._leave(pending.transfer.phase)
+            self._recorder.leave(pending.transfer.phase)
             if pending.started:
                 self._in_flight -= 1
                 self._stopped.append(transfer_id)
@@ -321,9 +309,9 @@ class Dispatcher:
         if task.phase:
             self.trace.touch_phase(task.phase, job.start, now)
         if isinstance(task, Collective):
-            self.trace.collectives.append(_collective_row(task, job.start, now))
+            self._recorder.collective(task, job.start, now)
         elif isinstance(task, Computation):
-            self._computed(task, job.start, now)
+            self._recorder.computation(task, job.start, now)
         self._tell(Done(task, job.start), now)
 
     def _at(self, when: float, action: Callable[[float], None], job: _Job | None = None) -> None:
@@ -332,71 +320,3 @@ class Dispatcher:
 
     def _stale(self, job: _Job | None) -> bool:
         return job is not None and self._jobs.get(job.task.id) is not job
-
-    def _computed(self, task: Computation, start: float, end: float) -> None:
-        self.trace.computations.append(ComputationRecord(task.id, task.phase, task.hosts, start, end))
-
-    def _enter(self, phase: str) -> None:
-        """A transfer of the phase was asked for."""
-        if phase not in self._windows:
-            self._windows[phase] = _Window(self._crossed() if phase else Crossing())
-        self._windows[phase].left += 1
-
-    def _leave(self, phase: str) -> None:
-        """A transfer of the phase is over; after the last, what crossed meanwhile is the phase's."""
-        window = self._windows.get(phase)
-        if window is None:  # `close` was first
-            return
-        window.left -= 1
-        if not window.left:
-            self._shut(phase)
-
-    def _shut(self, phase: str) -> None:
-        window = self._windows.pop(phase)
-        row = self.trace.phases.get(phase)
-        if row is not None:
-            crossed = self._crossed() - window.opened
-            row.circuit_bytes += crossed.circuits
-            row.core_bytes += crossed.core
-
-    def _record(self, row: FlowRecord) -> None:
-        self.trace.flows.append(row)
-        if row.phase:
-            phase = self.trace.touch_phase(row.phase, row.start, row.end)
-            match row.how:
-                case "local":
-                    phase.local_bytes += row.bytes
-                case "charged":
-                    phase.charged_bytes += row.bytes
-                case _:
-                    phase.packet_bytes += row.bytes
-
-
-def _row(transfer: Transfer, now: float, how: str) -> FlowRecord:
-    return FlowRecord(
-        transfer.id,
-        transfer.collective,
-        transfer.phase,
-        str(transfer.src),
-        str(transfer.dst),
-        transfer.bytes,
-        now,
-        now,
-        now,
-        how=how,
-    )
-
-
-def _collective_row(task: Collective, start: float, end: float) -> CollectiveRecord:
-    return CollectiveRecord(
-        task.id,
-        task.label or task.id,
-        task.phase,
-        task.kind,
-        task.algorithm,
-        len(task.group),
-        task.bytes,
-        task.merged,
-        start,
-        end,
-    )
