@@ -52,7 +52,7 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile --quiet --python $(LOCK_VENV)/bin/pyt
 # tshark:      reads exported packets back
 # vagrant, vagrant-libvirt: check the Vagrantfile
 TEST_PACKAGES := chromium chromium-driver debootstrap fonts-inter prometheus shellcheck tshark vagrant vagrant-libvirt
-PACKAGES := mininet openvswitch-switch iperf3 tcpdump ethtool python3-venv iproute2 util-linux procps kmod
+PACKAGES := mininet openvswitch-switch iperf3 iputils-ping tcpdump ethtool python3-venv iproute2 util-linux procps kmod
 # Root must leave nothing in the checkout that its owner cannot remove.
 AS_ROOT := $(SUDO) env PYTHONDONTWRITEBYTECODE=1 PATH="$(BIN):$$PATH"
 
