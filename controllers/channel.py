@@ -71,6 +71,7 @@ class Prepare:
     dark: what goes at `at_ns`: the circuits that change (and, before them, detours at packet switches).
     light: what comes `reconfiguration_ns` after the circuits went dark: new circuits, then the routes that use them.
     at_ns: the asked instant, or None for as soon as it is ready.
+    detour: what packet switches change `ahead_ns` before that instant, so that the circuits' queues run empty.
     """
 
     change: str
@@ -78,6 +79,8 @@ class Prepare:
     light: dict[int, RuleChange]
     at_ns: int | None
     reconfiguration_ns: int
+    detour: dict[int, RuleChange] = field(default_factory=dict)
+    ahead_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,7 @@ class Stamps:
     optical: bool
 
 
-Stage = Literal["dark", "light", "restore"]
+Stage = Literal["detour", "dark", "light", "restore"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controllers.channel import RuleChange
 from controllers.tables import Table, Tables
@@ -11,33 +11,45 @@ from controllers.tables import Table, Tables
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The two stages of a change of epoch, by datapath id, switches that do not change left out.
+    """The stages of a change of epoch, by datapath id, switches that do not change left out.
 
-    dark: the circuits that go. light: the circuits that come, and the packet switches' routes over them. Until then
-    routes keep pointing at the dark ports, where packets are lost.
+    dark: the circuits that go. light: the circuits that come, and the packet switches' routes over them. detour: what
+    packet switches change before the circuits go dark; without, routes keep pointing at the dark ports until LIGHT.
     """
 
     dark: dict[int, RuleChange]
     light: dict[int, RuleChange]
+    detour: dict[int, RuleChange] = field(default_factory=dict)
 
 
-def transition(old: Tables, new: Tables, optical: frozenset[str], dpids: Mapping[str, int]) -> Transition:
+def transition(
+    old: Tables,
+    new: Tables,
+    optical: frozenset[str],
+    dpids: Mapping[str, int],
+    between: Tables | None = None,
+) -> Transition:
     """What turns the tables `old` into `new`.
 
     optical: the names of the OCSes; their old rules go in the dark stage, those that both have are never touched.
-    dpids: the datapath id of every switch.
+    dpids: the datapath id of every switch. between: the packet switches' tables while circuits are dark, None: `old`.
     """
-    dark: dict[int, RuleChange] = {}
-    light: dict[int, RuleChange] = {}
+    step = Transition({}, {})
     for switch in dict.fromkeys((*old, *new)):
-        gone, come = _difference(old.get(switch, ()), new.get(switch, ()))
+        table, dpid = old.get(switch, ()), dpids[switch]
+        if switch not in optical and between is not None:
+            gone, come = _difference(table, between.get(switch, ()))
+            if gone or come:
+                step.detour[dpid] = RuleChange(delete=gone, add=come)
+            table = between.get(switch, ())
+        gone, come = _difference(table, new.get(switch, ()))
         if switch in optical:
             if gone:
-                dark[dpids[switch]] = RuleChange(delete=gone)
+                step.dark[dpid] = RuleChange(delete=gone)
             gone = ()
         if gone or come:
-            light[dpids[switch]] = RuleChange(delete=gone, add=come)
-    return Transition(dark, light)
+            step.light[dpid] = RuleChange(delete=gone, add=come)
+    return step
 
 
 def _difference(old: Table, new: Table) -> tuple[Table, Table]:

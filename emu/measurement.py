@@ -98,6 +98,8 @@ class CircuitChange:
     after the new circuits was answered. late_wall: wall seconds by which the first commit missed its instant.
     outcome: `committed`, or `aborted: reason`.
     data_plane: an entry for each OCS that was probed. service: one for each flow that crossed a circuit that changed.
+    mode: what became of traffic meanwhile (`controllers.dark`). lost, held, overflow: packets; held_bytes: as kernels
+    count frames; reordered, out_of_order: see `emu.lab.toll`. None: not measured.
     """
 
     epoch: int
@@ -109,6 +111,13 @@ class CircuitChange:
     outcome: str = "committed"
     data_plane: list[DataPlane] = field(default_factory=list)
     service: list[Service] = field(default_factory=list)
+    mode: str = "drop"
+    lost: int | None = None
+    held: int | None = None
+    held_bytes: int | None = None
+    overflow: int | None = None
+    reordered: int | None = None
+    out_of_order: int | None = None
 
     @property
     def control_dark(self) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 from controllers.channel import (
@@ -209,7 +209,7 @@ class FabricApp(App):
 
     def _prepare(self, request: Prepare, reply: Reply) -> None:
         """Check a change and start its thread, which answers."""
-        dpids = sorted({*request.dark, *request.light})
+        dpids = sorted({*request.detour, *request.dark, *request.light})
         if request.change in self._changes or request.change in self._committed:
             raise ValueError(f"there has been a change {request.change!r} already")
         self._refuse_if_changing(dpids)
@@ -250,15 +250,15 @@ class FabricApp(App):
 
     def _restoring(self, request: Prepare, dpid: int) -> RuleChange:
         """What brings one switch back. Raises SwitchError if the change does not fit what the switch holds."""
-        dark, light = request.dark.get(dpid, RuleChange()), request.light.get(dpid, RuleChange())
+        stages = [stage[dpid] for stage in (request.detour, request.dark, request.light) if dpid in stage]
         table = self._tables.get(dpid, ())
         try:
-            for rule in (*dark.add, *light.add):
+            for rule in (rule for stage in stages for rule in stage.add):
                 check_rule(rule)
-            applied(applied(table, dark), light)
+            reduce(applied, stages, table)
         except ValueError as error:
             raise SwitchError(dpid, str(error)) from None
-        return undoing(table, dark, light)
+        return undoing(table, *stages)
 
     def _refuse_if_changing(self, dpids: Iterable[int]) -> None:
         """One change at a time a switch: a restore is computed from what the switch held when it was prepared."""

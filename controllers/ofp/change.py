@@ -7,6 +7,8 @@ the change stopped leaves a note that the thread finds at its next wait, so no l
                   |                               |
                   discard                         restore
 
+A change with a detour has one stage more, some time before DARK, in which packet switches turn to other ways.
+
 DARK moves packet switches first and circuits last, LIGHT lights circuits first and moves packet switches last, each set
 after the barriers of the one before: no route ever points at a circuit that is known to be dark, unless it always did.
 """
@@ -102,7 +104,10 @@ class Change:
         self.request = request
         self.dpids = frozenset(switches)
         self._owner = owner
-        self._plans: dict[Stage, Changes] = {"dark": request.dark, "light": request.light, "restore": restore}
+        self._plans: dict[Stage, Changes] = {
+            **{"detour": request.detour, "dark": request.dark},
+            **{"light": request.light, "restore": restore},
+        }
         self._bundles: dict[Stage, dict[int, Bundle]] = {
             stage: {dpid: Bundle(switches[dpid], changing(change)) for dpid, change in plan.items()}
             for stage, plan in self._plans.items()
@@ -123,8 +128,10 @@ class Change:
         """Fill, answer Prepared, and go through the stages; ends with Committed or Aborted, or with Refused."""
         name, note, prepared = self.request.change, None, False
         try:
-            fill(self._waiting("dark", "light", "restore"), deadline_in(REPLY_TIMEOUT))
-            at_ns = time.monotonic_ns() if self.request.at_ns is None else self.request.at_ns
+            fill(self._waiting("detour", "dark", "light", "restore"), deadline_in(REPLY_TIMEOUT))
+            at_ns = self.request.at_ns
+            if at_ns is None:
+                at_ns = time.monotonic_ns() + self.request.ahead_ns
             reply(Prepared(name, at_ns))
             prepared = True
             end: Event = self._fire(at_ns)
@@ -142,6 +149,10 @@ class Change:
     # -- stages -------------------------------------------------------------------------------------------------------
 
     def _fire(self, at_ns: int) -> Committed:
+        if self.request.detour:
+            moving_ns = at_ns - self.request.ahead_ns
+            self._wait_until(moving_ns, "detour", "dark", "light", "restore")
+            self._commit("detour", moving_ns)
         self._wait_until(at_ns, "dark", "light", "restore")
         dark = self._commit("dark", at_ns)
         began_ns = max((stamps.sent_ns for stamps in dark.switches.values() if stamps.optical), default=dark.sent_ns)
@@ -179,7 +190,7 @@ class Change:
 
     def _undo(self) -> tuple[Outcome, list[str]]:
         """Bring the old epoch back if a COMMIT has been sent; says what failed. Never raises."""
-        for bundle in self._waiting("dark", "light"):
+        for bundle in self._waiting("detour", "dark", "light"):
             bundle.discard()
         if not self._touched:
             return "discarded", []
@@ -240,7 +251,7 @@ class Change:
 
     def _close(self, outcome: Outcome, note: StopNote | None) -> None:
         """Let go of the switches, then tell everyone who asked for a stop how it ended."""
-        for bundle in self._waiting("dark", "light", "restore"):
+        for bundle in self._waiting("detour", "dark", "light", "restore"):
             bundle.discard()
         self._owner.over(self, outcome)
         self._outcome = outcome

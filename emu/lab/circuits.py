@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn, Protocol
 
 from controllers.channel import Aborted, Committed, Fault, Prepare, Prepared, Refused, Staged, SwitchLost
+from controllers.circuits import with_dark
 from controllers.client import Answered
+from controllers.dark import DROP, Dark
 from controllers.decisions import Decision
 from controllers.epochs import Epoch, EpochChange
 from controllers.keeper import Keeper
@@ -16,7 +18,7 @@ from controllers.loads import Load
 from controllers.policies.protocol import CircuitPolicy
 from controllers.policies.scheduled import Scheduled
 from controllers.tables import Tables
-from controllers.transition import transition
+from controllers.transition import Transition, transition
 from emu.lab.control import Control, as_lab_error
 from emu.lab.errors import LabError
 from emu.measurement import CircuitChange
@@ -62,14 +64,22 @@ class LabCircuits:
         reconfiguration: float,
         loop: Loop,
         witness: Witness | None = None,
+        *,
+        dark: Dark = DROP,
+        ahead: float = 0.0,
     ) -> None:
-        """`initial` must be installed already; nothing is decided before `use`. witness: told of every change."""
+        """`initial` must be installed already; nothing is decided before `use`.
+
+        witness: told of every change. dark: what becomes of traffic in the dark. ahead: wall seconds before circuits go
+        dark at which a detour begins.
+        """
         self.changes: list[CircuitChange] = []
         self._control, self._loop = control, loop
         self._initial, self._policy, self._reconfiguration = initial, policy, reconfiguration
         self._installed = initial
         self._pending: EpochChange | None = None
         self._witness = witness
+        self._dark, self._ahead = dark, ahead if dark.mode == "detour" else 0.0
         self._clock = ModelClock(1.0)
         self._keeper = self._new_keeper(lambda: ())
         loop.watch(control.client.fileno(), select.EPOLLIN, lambda _: self.poll())
@@ -130,25 +140,27 @@ class LabCircuits:
             self._initial,
             self._reconfiguration,
             seed=self._control.seed,
-            ahead=LEAD / self._clock.tdf,
-            lead=DECISION_LEAD / self._clock.tdf,
+            ahead=(LEAD + self._ahead) / self._clock.tdf,
+            lead=(DECISION_LEAD + self._ahead) / self._clock.tdf,
             loads=loads,
         )
 
     def _submit(self, change: EpochChange, at_ns: int | None) -> None:
         self._pending = change
-        step = transition(
-            self._control.tables(self._installed),
-            self._control.tables(change.epoch),
-            frozenset(node.name for node in self._control.fabric.ocses),
-            self._control.dpids,
-        )
-        dark = self._dark_ns(change)
+        step, dark = self._transition(change), self._dark_ns(change)
         if self._witness is not None:
             tables = self._control.tables(self._installed)
             self._witness.begin(self._installed, change.epoch, tables, at_ns, dark)
+        ahead = round(self._ahead * 1e9) if at_ns is not None else 0  # nothing moves: nothing has to move on
+        name = self._control.name_of(change)
         with as_lab_error("circuits"):
-            self._control.client.submit(Prepare(self._control.name_of(change), step.dark, step.light, at_ns, dark))
+            self._control.client.submit(Prepare(name, step.dark, step.light, at_ns, dark, step.detour, ahead))
+
+    def _transition(self, change: EpochChange) -> Transition:
+        control, old, new = self._control, self._installed, change.epoch
+        optical = frozenset(node.name for node in control.fabric.ocses)
+        between = control.tables(with_dark(old, new)) if self._dark.mode == "detour" else None
+        return transition(control.tables(old), control.tables(new), optical, control.dpids, between)
 
     @property
     def busy(self) -> bool:
@@ -200,6 +212,7 @@ class LabCircuits:
                 dark_at=self._modelled(done.dark.sent_ns),
                 lit_at=self._modelled(done.light.replied_ns),
                 late_wall=done.dark.lateness,
+                mode=self._dark.mode,
             )
         )
         if self._witness is not None:

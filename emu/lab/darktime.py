@@ -23,6 +23,7 @@ from emu.lab.lab import Lab
 from emu.lab.probelog import PATIENCE_NS
 from emu.lab.probing import Prober
 from emu.lab.service import ServiceWatch
+from emu.lab.toll import Toll
 from emu.lab.usage import UseMeter
 from emu.measurement import CircuitChange, CircuitUse
 from emu.packet.lanes import LaneKey, Lanes
@@ -32,14 +33,21 @@ from topologies.fabric import Fabric, Port
 class DarkTime:
     """Measures the changes of one repeat. Made when it begins; `close` it after `finish`."""
 
-    def __init__(self, lab: Lab, lanes: Lanes, epoch: Epoch, tdf: float) -> None:
-        """`epoch` is lit."""
+    def __init__(
+        self, lab: Lab, lanes: Lanes, epoch: Epoch, tdf: float, *, ahead: float = 0.0, tail: float = 0.05
+    ) -> None:
+        """`epoch` is lit.
+
+        ahead: wall seconds before a change's instant at which its traffic may go another way already. tail: see Toll.
+        """
         self._fabric, self._loop, self._tdf = lab.fabric, lab.loop, tdf
         self._dpids = lab.control.dpids
         kernel = lab.datapath == "kernel"
         self._prober = Prober(lab.fabric, lab.ports, lab.loop, ticked=self._ticked, filtered=kernel)
         self._service = ServiceWatch(lanes)
         self._use = UseMeter(lab.fabric, epoch, self._prober.carried)
+        self._toll = Toll(lab.fabric, lanes, lab.loop, self._counted, tail)
+        self._ahead = ahead
         self._affected: Callable[[LaneKey], bool] | None = None
         self._asked_ns = 0
         self._middle_ns: int | None = None
@@ -56,6 +64,7 @@ class DarkTime:
         self._affected = _crossing(self._fabric, tables, exits)
         self._asked_ns, self._middle_ns = at_ns, None
         self._prober.begin(old, new, at_ns, dark_ns)
+        self._toll.begin(old, new, at_ns / 1e9 - self._ahead)
 
     def darkened(self, stage: Staged, dark_ns: int) -> None:
         """The circuits that change are dark, and will be for so long."""
@@ -71,6 +80,7 @@ class DarkTime:
         self._use.commit(epoch, change.dark_at, change.lit_at)
         self._service.lit(done.light.replied_ns / 1e9)
         self._prober.acknowledged(done.light.replied_ns)
+        self._toll.committed(done.light.replied_ns / 1e9)
         self._ended = (change, done)
 
     def given_up(self, holds: Epoch | None, now: float) -> None:
@@ -88,7 +98,7 @@ class DarkTime:
     def finish(self, end: float) -> list[CircuitUse]:
         """Wait for the first frames of the last change, and return what every circuit carried until `end`."""
         deadline = time.monotonic() + PATIENCE_NS / 1e9
-        while self._ended is not None and self._prober.busy and time.monotonic() < deadline:
+        while self._ended is not None and (self._prober.busy or self._toll.open) and time.monotonic() < deadline:
             self._loop.turn(deadline)
         self._fill()
         self._prober.settle()
@@ -102,6 +112,7 @@ class DarkTime:
     def close(self) -> None:
         """Free every descriptor."""
         self._prober.close()
+        self._toll.close()
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 
@@ -115,14 +126,21 @@ class DarkTime:
             self._prober.collect()
             self._use.read()
 
+    def _counted(self) -> Mapping[Port, int]:
+        """By transmitting port, the probe frames that it counted so far."""
+        self._prober.collect()
+        return self._prober.carried
+
     def _fill(self) -> None:
         """Fill the row of the change that ended last."""
         self._prober.finish()
+        self._toll.end()
         gaps = self._service.end(self._tdf)
         if self._ended is not None:
             (change, done), self._ended = self._ended, None
             change.service = gaps
             change.data_plane = self._prober.results(done, self._dpids, self._tdf)
+            self._toll.fill(change)
         self._prober.forget()
 
 

@@ -14,17 +14,14 @@ from emu.lab.delays import check_delays, delays_made, emulated_delays
 from emu.lab.errors import LabError
 from emu.lab.network import LabNet
 from emu.lab.openvswitch import OpenVSwitch, SocketBuffers
-from emu.lab.shaping import frame_bytes
 from emu.lab.system import Datapath, probe_datapath, raise_descriptor_limit
 from emu.packet.lanes import Lanes
 from emu.packet.loop import Loop
 from emu.progress import Progress, Stage
+from emu.queues import queue_bytes, queue_floor
 from emu.scenario.build import BuiltFabric
 from emu.scenario.schema import Scenario
 from topologies.fabric import Port
-
-QUEUE_FLOOR = 64
-"""Frames that every queue holds at least, whatever the scaled limit says: below it TCP could not fill a link."""
 
 
 class Lab:
@@ -90,12 +87,12 @@ class Lab:
 
     def queue_bytes(self, sigma: float) -> int:
         """The queue behind each transmitter: the scenario's over sigma, floored to some frames."""
-        return max(round(self.scenario.emulation.queue / sigma), self.queue_floor)
+        return queue_bytes(self.scenario.emulation, sigma)
 
     @property
     def queue_floor(self) -> int:
         """The smallest queue in bytes."""
-        return QUEUE_FLOOR * frame_bytes(self.scenario.emulation.mtu)
+        return queue_floor(self.scenario.emulation)
 
     def raise_buffers(self) -> None:
         """Raise the buffers of every socket of Open vSwitch's that is new; note it where that is refused."""

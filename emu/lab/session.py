@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
+from controllers.circuits import with_dark
 from controllers.epochs import Epoch
 from controllers.paths import LitGraph
 from emu.lab import system
@@ -34,6 +36,7 @@ from emu.packet.engine import PacketEngine
 from emu.packet.lanes import LaneKey, Lanes
 from emu.plan.rates import own_rate
 from emu.progress import Progress
+from emu.queues import emptying_time
 from emu.scale import Scale
 from emu.scenario.build import build_fabrics, cluster_of
 from emu.scenario.schema import Scenario
@@ -150,10 +153,20 @@ class Session:
             self._calibrator.run(lab.control.tables(epoch))
             if epoch is self.built.epoch:
                 self._check_with_iperf3(rates)
+        for rehearsal in rehearsals:
+            self._prepare_detours(rehearsal)
         if len(epochs) > 1:
             lab.control.install(self.built.epoch)
         self.measurement.calibration = self._calibrator.report(self._configured())
         self.measurement.findings += slow_links(self.lab, self._calibrator)
+
+    def _prepare_detours(self, rehearsal: Rehearsal) -> None:
+        """Work out now the tables between epochs that will be needed while traffic runs."""
+        if self.built.dark.mode != "detour":
+            return
+        epochs = [self.built.epoch, *(change.epoch for change in rehearsal.prediction.changes)]
+        for old, new in itertools.pairwise(epochs):
+            self.lab.control.tables(with_dark(old, new))
 
     def _open(self, lanes: Lanes, wanted: set[LaneKey], epoch: Epoch) -> None:
         graph = LitGraph(self.fabric, epoch)
@@ -181,9 +194,14 @@ class Session:
             lab.control.install(self.built.epoch)
         orchestrator = build_orchestrator(self._scenario, self._cluster, seed=seed, buckets=self._job.buckets)
         built = self.built
-        dark = DarkTime(lab, lanes, built.epoch, self._scale.tdf)
-        circuits = LabCircuits(lab.control, built.epoch, built.policy, built.reconfiguration, lab.loop, dark)
         emulation = self._scenario.emulation
+        emptied = emptying_time(self.fabric, emulation, self._scale)
+        dark = DarkTime(lab, lanes, built.epoch, self._scale.tdf, ahead=emptied, tail=emptied)
+        circuits = LabCircuits(
+            *(lab.control, built.epoch, built.policy, built.reconfiguration, lab.loop, dark),
+            dark=built.dark,
+            ahead=emptied,
+        )
         total = max(1, len(prediction.trace.flows))
         engine = PacketEngine(
             orchestrator,

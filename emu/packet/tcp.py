@@ -10,6 +10,8 @@ from dataclasses import dataclass
 _TCP_NOTSENT_LOWAT, _SIOCOUTQ = 25, 0x5411
 _INFO_BYTES = 104
 _RTT, _TOTAL_RETRANS = 68, 100
+_ORDER_BYTES = 228
+_REORD_SEEN, _RCV_OOOPACK = 220, 224
 _U32 = struct.Struct("I")
 
 UNSENT_BYTES = 128 << 10
@@ -22,6 +24,24 @@ class TcpInfo:
 
     retransmits: int
     rtt: float
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How a connection's segments came: overtakings that the sender has seen, segments that were early at the receiver.
+
+    known: whether the kernel counts them (Linux 5.4).
+    """
+
+    seen: int = 0
+    early: int = 0
+    known: bool = True
+
+    def since(self, before: Order | None) -> Order:
+        """What came since then; all if there was no connection then, or another."""
+        if before is None or self.seen < before.seen or self.early < before.early:
+            return self
+        return Order(self.seen - before.seen, self.early - before.early, self.known and before.known)
 
 
 def prepare_sender(sock: socket.socket, congestion_control: str) -> None:
@@ -37,6 +57,15 @@ def info(sock: socket.socket) -> TcpInfo:
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
     retransmits, rtt = (_U32.unpack_from(raw, offset)[0] for offset in (_TOTAL_RETRANS, _RTT))
     return TcpInfo(retransmits, rtt / 1e6)
+
+
+def order(sender: socket.socket, receiver: socket.socket | None) -> Order:
+    """How the segments of a connection came so far."""
+    raw = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ORDER_BYTES)
+    got = receiver.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _ORDER_BYTES) if receiver is not None else raw
+    if min(len(raw), len(got)) < _ORDER_BYTES:
+        return Order(known=False)
+    return Order(_U32.unpack_from(raw, _REORD_SEEN)[0], _U32.unpack_from(got, _RCV_OOOPACK)[0])
 
 
 def unacknowledged(sock: socket.socket) -> int:

@@ -31,6 +31,13 @@ def change_row(change: CircuitChange, tdf: float) -> dict[str, Any]:
         "affected_flows": len(gaps),
         "transport_share_s": change.transport_share,
         "late_wall_s": change.late_wall,
+        "mode": change.mode,
+        "lost_packets": change.lost,
+        "held_packets": change.held,
+        "held_bytes_emulated": change.held_bytes,
+        "held_overflow_packets": change.overflow,
+        "reordered": change.reordered,
+        "out_of_order_packets": change.out_of_order,
         "outcome": "; ".join([change.outcome, *lost]),
     }
 

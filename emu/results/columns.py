@@ -191,6 +191,16 @@ CIRCUITS = Table(
         _count("affected_flows", "transfers that were half received when a circuit on their way went dark"),
         _seconds("transport_share_s", "service_dark_s - data_plane_dark_s: the transport's share"),
         _wall("late_wall_s", "by how much the first commit missed its instant"),
+        _text("mode", "what became of traffic in the dark: `drop`, `detour`, `hold` or `drain`; see dark-modes.md"),
+        _count("lost_packets", "frames that came in at OCS ports that change and did not leave; see circuit_use too"),
+        _count("held_packets", "frames that waited in the queues of `hold` when the new circuits came; else empty"),
+        _count("held_bytes_emulated", "their bytes in the lab, with Ethernet header", "B"),
+        _count("held_overflow_packets", "frames that found such a queue full and were lost"),
+        _count("reordered", "overtakings that senders proved by acknowledgements (TCP's tcpi_reord_seen), all flows"),
+        _count(
+            "out_of_order_packets",
+            "segments that came before their turn, all flows (TCP's tcpi_rcv_ooopack); so do those behind a lost one",
+        ),
         _text("outcome", "`committed`, or `aborted: ` and why; and what probe frames found wrong"),
     ),
 )

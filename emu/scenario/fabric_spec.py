@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from emu.errors import KeyPath
 from emu.scenario.circuits_spec import Circuits, OneShotPolicy, Policy, Rotation, Schedule, TemplatesPolicy
+from emu.scenario.dark_spec import DarkWay
 from emu.scenario.fields import (
     Duration,
     Flag,
@@ -47,6 +48,7 @@ class FabricSpec(Strict):
     circuits: those of epoch 0, lit before time zero.
     schedule: when other circuits follow, in order of time, or which follow each other periodically.
     policy: who decides circuits; default: the schedule if there is one, else they stay.
+    dark: what becomes of traffic while its circuits are dark; default: drop.
     """
 
     kind: str
@@ -55,6 +57,7 @@ class FabricSpec(Strict):
     circuits: Circuits = Field(default_factory=dict)
     schedule: Schedule = ()
     policy: Policy = None
+    dark: DarkWay = None
 
     @model_validator(mode="before")
     @classmethod

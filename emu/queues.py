@@ -1,0 +1,38 @@
+"""How long the queues of a lab are, and how long they take to run empty."""
+
+from __future__ import annotations
+
+from emu.scale import Scale
+from emu.scenario.schema import Emulation
+from emu.wire import FRAME_OVERHEAD
+from topologies.fabric import Fabric, Kind, Port
+
+QUEUE_FLOOR = 64
+"""Frames that every queue holds at least, whatever the scaled limit says: below it TCP could not fill a link."""
+_MOMENT = 0.005
+"""Wall seconds that what has left a queue may still be inside a switch, on a busy machine."""
+
+
+def queue_floor(emulation: Emulation) -> int:
+    """The smallest queue in bytes."""
+    return QUEUE_FLOOR * (emulation.mtu + FRAME_OVERHEAD)
+
+
+def queue_bytes(emulation: Emulation, sigma: float) -> int:
+    """The queue behind each transmitter: the scenario's over sigma, floored to some frames."""
+    return max(round(emulation.queue / sigma), queue_floor(emulation))
+
+
+def uplinks(fabric: Fabric) -> list[Port]:
+    """The electrical ports that transmit into an OCS, in the order in which OCSs have their ports."""
+    peers = (fabric.peer(port) for ocs in fabric.ocses for port in fabric.ports(ocs.name))
+    return [port for port in peers if fabric.node(port.node).kind is not Kind.OCS]
+
+
+def emptying_time(fabric: Fabric, emulation: Emulation, scale: Scale) -> float:
+    """Wall seconds until the full queue of the slowest port into an OCS has run empty and all of it has arrived."""
+    links = [fabric.link(port) for port in uplinks(fabric)]
+    if not links:
+        return 0.0
+    full = 8 * queue_bytes(emulation, scale.sigma) * scale.beta / min(link.rate for link in links)
+    return full + max(link.delay for link in links) * scale.tdf + _MOMENT
