@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 from multiprocessing.connection import Connection
-from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from emu.errors import InputError
 from emu.lab.errors import LabError
@@ -39,8 +36,8 @@ class Line:
         """Start it and wait until it is built. Raises LabError if it cannot be."""
         self.asked: dict[str, Asked] = {}
         self._raised: BaseException | None = None
-        self._folder = Path(tempfile.mkdtemp(prefix="emu-live-"))
-        self._process, self._connection = _start(self._folder / "lab.log")
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - kept until `close`; it has no name to be left behind
+        self._process, self._connection = _start(self._log)
         try:
             self._connection.send(setup)
             self.started: float = self._hear(_START_LIMIT)
@@ -72,7 +69,7 @@ class Line:
         self._connection.close()
         self._process.kill()
         self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._log.close()
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 
@@ -94,13 +91,16 @@ class Line:
                 return heard
         except (EOFError, OSError) as error:
             raise LabError(f"the lab has ended: {self._last_words()}") from error
+        except BaseException:  # an interrupt: the answer to come would be taken for that of the next call
+            self.close()
+            raise
         self.close()
         raise LabError(f"the lab did not answer within {limit:g} s and was ended")
 
     def _reply(self, ask: Ask) -> Reply:
         try:
             return Reply(self.asked[ask.whom].on(*ask.arguments))
-        except Exception as error:
+        except BaseException as error:  # pytest.fail and Ctrl-C too
             self._raised = error
             return Reply(raised=True)
 
@@ -112,19 +112,21 @@ class Line:
         raise LabError(f"defect: {answer.problem}; {self._last_words()}" if answer.kind == "defect" else answer.problem)
 
     def _last_words(self) -> str:
-        with contextlib.suppress(OSError):
-            return (self._folder / "lab.log").read_text(errors="replace").strip()[-_LONGEST_LOG:] or "it left no word"
-        return "its log is gone"
+        if self._log.closed:
+            return "its log is gone"
+        size = os.fstat(self._log.fileno()).st_size
+        words = os.pread(self._log.fileno(), _LONGEST_LOG, max(0, size - _LONGEST_LOG))
+        return words.decode(errors="replace").strip() or "it left no word"
 
 
-def _start(log: Path) -> tuple[subprocess.Popen[bytes], Connection]:
+def _start(log: IO[bytes]) -> tuple[subprocess.Popen[bytes], Connection]:
     here, there = socket.socketpair()
-    with there, log.open("wb") as words:
+    with there:
         process = subprocess.Popen(
             [*SEAL, sys.executable, "-m", "emu.live.inside", str(there.fileno())],
             stdin=subprocess.DEVNULL,
-            stdout=words,
-            stderr=words,
+            stdout=log,
+            stderr=log,
             pass_fds=[there.fileno()],
             start_new_session=True,  # a Ctrl-C at the terminal is for the user's program alone
             env={

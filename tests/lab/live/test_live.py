@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -267,6 +268,16 @@ def test_a_lab_that_was_killed_says_so_and_the_next_test_gets_another(lab: Open,
     again = lab("hybrid", **PODS)
     assert again is not net
     assert again.send("h0", "h1", 1000).bytes == 1000
+
+
+def test_an_interrupted_call_ends_the_lab(lab: Open, emu_labs: LabPool) -> None:
+    """Its late answer would be taken for that of the next call."""
+    net = lab("hybrid", **PODS)
+    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        net.run([(0.0, transfer("lost", "h0", "h2"))], timeout=5)
+    assert not net.alive
+    assert lab("hybrid", **PODS).send("h0", "h1", 1000).bytes == 1000
 
 
 def test_a_closed_lab_leaves_no_process(emu_labs: LabPool) -> None:
