@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from emu import plugins
+from emu.errors import InputError
 from emu.scenario import circuits_spec
 from emu.units import write_duration, write_rate, write_size
 from topologies import registry
@@ -52,14 +54,28 @@ def _written(parameter: registry.Parameter) -> Any:  # noqa: ANN401 - whatever a
 
 
 def _policies() -> Iterator[Item]:
-    for name in circuits_spec._KINDS:
+    for name in circuits_spec.BUILT_IN:
         module = importlib.import_module(f"controllers.policies.{name.replace('-', '_')}")
         yield Item(name, _first_line(module))
+    yield from _own("policy")
 
 
 def _workloads() -> Iterator[Item]:
     for name, text in WORKLOADS.items():
         yield Item(name, text)
+    yield from _own("workload")
+
+
+def _own(kind: plugins.Kind) -> Iterator[Item]:
+    """Those of the user's own."""
+    for name in plugins.names(kind):
+        try:
+            function = plugins.find(kind, name)
+            defaults = {option.name: _written(option) for option in plugins.options(function)}
+        except InputError as error:  # an installed plug-in that is broken must not hide the others
+            yield Item(name, f"cannot be used: {error}")
+            continue
+        yield Item(name, _first_line(function), defaults)
 
 
 def _models() -> Iterator[Item]:

@@ -144,7 +144,7 @@ def build(name: str, **values: object) -> Fabric:
 
 
 def parameters(function: Builder) -> tuple[Parameter, ...]:
-    """The parameters of a builder, in the order of its signature.
+    """The keyword-only parameters of a builder (it has no others), in the order of its signature.
 
     Raises FabricError for an annotation that names nothing.
     """
@@ -154,7 +154,9 @@ def parameters(function: Builder) -> tuple[Parameter, ...]:
         raise FabricError(f"builder {function.__name__}: its annotations: {_reason(error)}") from error
     signature = inspect.signature(function).parameters
     return tuple(
-        Parameter(name, hints[name], parameter.default, _unit(hints[name])) for name, parameter in signature.items()
+        Parameter(name, hints[name], parameter.default, _unit(hints[name]))
+        for name, parameter in signature.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     )
 
 

@@ -25,7 +25,7 @@ from workloads.protocol import (
 )
 from workloads.step_kinds import CollectiveStep, ComputationStep, Demand, Step, StepError, TransferStep
 
-__all__ = ["CollectiveStep", "ComputationStep", "Step", "StepError", "StepsOrchestrator", "TransferStep"]
+__all__ = ["CollectiveStep", "ComputationStep", "Step", "StepError", "StepsOrchestrator", "TransferStep", "check"]
 
 
 @dataclass
@@ -58,7 +58,7 @@ class StepsOrchestrator:
     """
 
     def __init__(self, steps: Sequence[Step], cluster: Cluster) -> None:
-        _check(steps, cluster)
+        check(steps, cluster)
         self._cluster = cluster
         self._demands: Mapping[str, Demand] = {}
         self._progress: dict[str, _Progress] = {}
@@ -187,7 +187,8 @@ def _release(progress: _Progress) -> list[Action]:
     return [Run(replace(task, after=())) for task in free]
 
 
-def _check(steps: Sequence[Step], cluster: Cluster) -> None:
+def check(steps: Sequence[Step], cluster: Cluster) -> None:
+    """Raise StepError unless the steps can be carried out on the cluster, each after earlier ones only."""
     earlier: set[str] = set()
     for step in steps:
         for problem in step.problems(cluster):

@@ -15,7 +15,7 @@ from emu.scenario.build import BuiltFabric, cluster_of
 from emu.scenario.rl_spec import RlWorkload
 from emu.scenario.schema import Scenario
 from emu.scenario.traffic import build_orchestrator, collectives_of
-from emu.scenario.workload_spec import Collectives, FlowList
+from emu.scenario.workload_spec import Collectives, FlowList, OwnWorkload
 from emu.scenario.workload_spec import CollectiveStep as StepSpec
 from emu.wire import payload_efficiency
 from workloads import models
@@ -107,7 +107,7 @@ class Work:
 def bucket_floor(scenario: Scenario, fewest: int) -> int:
     """How far layer gradients may be merged: to `fewest`, or to what a step of the scenario asks for itself."""
     workload = scenario.workload
-    if isinstance(workload, FlowList):
+    if isinstance(workload, FlowList | OwnWorkload):
         return fewest
     if isinstance(workload, RlWorkload):
         return max(fewest, workload.buckets or 0)
@@ -176,7 +176,8 @@ def _items(
     for collective in collectives_of(scenario, cluster, seed=seed, buckets=buckets):
         labelled.setdefault(collective.label, []).append(collective)
     items = (_item(label, ones, rows, messages, merging.get(label)) for label, ones in labelled.items())
-    return tuple(item for item in items if len(item.messages))
+    single = [row for row in flows if not row.collective]  # a workload of the user's own may have such beside them
+    return (*(item for item in items if len(item.messages)), *(_flow_item(single) if single else ()))
 
 
 def _item(
@@ -192,10 +193,12 @@ def _item(
     return Item(label, collectives[0].phase, rounds, _column(sizes), buckets, coalesced)
 
 
-def _mergeable(workload: Collectives | RlWorkload, buckets: int) -> dict[str, tuple[int, int]]:
+def _mergeable(workload: Collectives | RlWorkload | OwnWorkload, buckets: int) -> dict[str, tuple[int, int]]:
     """By label of layer gradients, how many collectives there are unmerged and at the furthest merging."""
     if isinstance(workload, RlWorkload):
         return {GRADIENTS: _merging(workload.model, workload.dtype, workload.buckets, buckets)}
+    if isinstance(workload, OwnWorkload):
+        return {}
     return {
         step.name: _merging(workload.model, workload.dtype, step.buckets, buckets)
         for step in workload.steps

@@ -19,7 +19,7 @@ from emu.results.phase_summary import (
 from emu.results.rows import busbw, ratio
 from emu.scenario.rl_spec import RlWorkload
 from emu.scenario.schema import Scenario
-from emu.scenario.workload_spec import CollectiveStep, FlowList
+from emu.scenario.workload_spec import CollectiveStep, FlowList, OwnWorkload
 from emu.verdict.levels import Level, Verdict
 from workloads.rl_iteration.training import GRADIENTS
 
@@ -96,7 +96,7 @@ class FabricSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A whole run; see Outcome."""
+    """A whole run; see Outcome. engine: `packet`, or `model`, of which nothing was measured."""
 
     name: str
     directory: str
@@ -108,6 +108,7 @@ class RunSummary:
     tdf: float
     plan: list[str]
     fabrics: list[FabricSummary]
+    engine: str = "packet"
 
 
 def summarise(outcome: Outcome) -> RunSummary:
@@ -123,6 +124,7 @@ def summarise(outcome: Outcome) -> RunSummary:
         beta=outcome.scale.beta,
         tdf=outcome.scale.tdf,
         plan=outcome.plan,
+        engine=outcome.scenario.engine,
         fabrics=[_fabric(fabric, summed) for fabric in outcome.fabrics],
     )
 
@@ -132,7 +134,7 @@ def _layered(scenario: Scenario) -> set[str]:
     workload = scenario.workload
     if isinstance(workload, RlWorkload):
         return {GRADIENTS}
-    if isinstance(workload, FlowList):
+    if isinstance(workload, FlowList | OwnWorkload):
         return set()
     steps = (step for step in workload.steps if isinstance(step, CollectiveStep))
     return {step.name for step in steps if step.size == "layer-gradients"}

@@ -7,23 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controllers import circuits
-from controllers.dark import DROP, Dark
 from controllers.epochs import CircuitError, Epoch, EpochChange, Matching, Matchings, OcsCircuit, lit_by
 from controllers.policies.one_shot import one_shot
 from controllers.policies.protocol import CircuitPolicy
 from controllers.policies.scheduled import Rotation, Scheduled
 from controllers.policies.static import Static
 from controllers.policies.templates import Templates
+from emu import plugins
 from emu.errors import KeyPath
 from emu.model.conditions import Conditions
 from emu.scenario import capture_spec, circuits_spec
-from emu.scenario.dark_spec import dark_of, dark_problem
 from emu.scenario.fabric_spec import FabricSpec
 from emu.scenario.fields import nearest
 from emu.scenario.job_demand import job_demand
+from emu.scenario.options import values_of
 from emu.scenario.schema import Scenario
 from emu.scenario.traffic import build_orchestrator, steps_of
-from emu.scenario.workload_spec import Collectives, CollectiveStep
+from emu.scenario.workload_spec import Collectives, CollectiveStep, OwnWorkload
 from topologies import registry
 from topologies.fabric import Fabric, FabricError
 from workloads.cluster import Cluster, HostSpec
@@ -37,7 +37,6 @@ class BuiltFabric:
     schedule: the changes after it that have instants, in order; their epochs count from 1. A rotation has none here.
     reconfiguration: dark time of a change, in modelled seconds; 0 without an OCS.
     policy: what decides the circuits after epoch 0.
-    dark: what becomes of traffic while its circuits are dark.
     """
 
     fabric: Fabric
@@ -45,7 +44,6 @@ class BuiltFabric:
     schedule: tuple[EpochChange, ...]
     reconfiguration: float
     policy: CircuitPolicy = field(default_factory=Static)
-    dark: Dark = DROP
 
     def epochs(self, changes: Iterable[EpochChange] = ()) -> tuple[Epoch, ...]:
         """Epoch 0 and every other set of circuits that may come, each once.
@@ -59,7 +57,7 @@ class BuiltFabric:
         others = (Epoch(number, matchings) for number, matchings in enumerate(sets.values()) if number)
         return (self.epoch, *others)
 
-    def conditions(self, seed: int, efficiency: float, lead: float = 0.0) -> Conditions:
+    def conditions(self, seed: int, efficiency: float, lead: float = 0.0, ahead: float = 0.0) -> Conditions:
         """What the model needs to know beside the workload; see `emu.model.conditions.Conditions`."""
         return Conditions(
             initial=self.epoch,
@@ -68,6 +66,8 @@ class BuiltFabric:
             policy=self.policy,
             reconfiguration=self.reconfiguration,
             lead=lead,
+            dark=self.dark,
+            ahead=ahead,
         )
 
 
@@ -106,11 +106,16 @@ def _check_workload(scenario: Scenario, clusters: Sequence[Cluster]) -> None:
     for cluster in dict.fromkeys(clusters):
         build_orchestrator(scenario, cluster, seed=scenario.seed)
     counts = [cluster.ranks for cluster in clusters]
-    if len(set(counts)) == 1 or not isinstance(scenario.workload, Collectives):
+    if len(set(counts)) == 1:
+        return
+    each = ", ".join(f"{spec.name} {count}" for spec, count in zip(scenario.fabrics, counts, strict=True))
+    if isinstance(scenario.workload, OwnWorkload):
+        problem = f"has other ranks on each fabric ({each}), so that they cannot be compared"
+        raise scenario.error(("workload",), problem, hint="give the fabrics equally many GPUs")
+    if not isinstance(scenario.workload, Collectives):
         return
     for place, step in enumerate(scenario.workload.steps):
         if isinstance(step, CollectiveStep) and step.ranks == "all":
-            each = ", ".join(f"{spec.name} {count}" for spec, count in zip(scenario.fabrics, counts, strict=True))
             hint = f"name them, e.g. ranks: 0-{min(counts) - 1}"
             raise scenario.error(
                 ("workload", "steps", place, "ranks"), f"means other ranks on each fabric ({each})", hint=hint
@@ -127,8 +132,7 @@ def _build(scenario: Scenario, place: int) -> BuiltFabric:
     epoch = _epoch(scenario, fabric, 0, spec.circuits, (*key, "circuits"))
     schedule = _schedule(scenario, fabric, spec, key)
     policy = _policy(scenario, fabric, spec, schedule, key)
-    dark = dark_of(spec.dark, spec.reconfiguration or 0.0)
-    return BuiltFabric(fabric, epoch, schedule, spec.reconfiguration or 0.0, policy, dark)
+    return BuiltFabric(fabric, epoch, schedule, spec.reconfiguration or 0.0, policy)
 
 
 def _schedule(scenario: Scenario, fabric: Fabric, spec: FabricSpec, key: KeyPath) -> tuple[EpochChange, ...]:
@@ -148,6 +152,8 @@ def _schedule(scenario: Scenario, fabric: Fabric, spec: FabricSpec, key: KeyPath
 def _policy(
     scenario: Scenario, fabric: Fabric, spec: FabricSpec, schedule: tuple[EpochChange, ...], key: KeyPath
 ) -> CircuitPolicy:
+    if isinstance(own := spec.policy, circuits_spec.OwnPolicy):
+        return plugins.OwnPolicy(own.kind, fabric, values_of(own, circuits_spec.OwnPolicy))
     if isinstance(spec.policy, circuits_spec.TemplatesPolicy):
         return _templates(scenario, fabric, spec.policy, (*key, "policy", "phases"))
     if isinstance(rotation := spec.schedule, circuits_spec.Rotation):
@@ -194,11 +200,8 @@ def _check_optics(scenario: Scenario, spec: FabricSpec, fabric: Fabric, key: Key
             names = ", ".join(node.name for node in fabric.ocses)
             hint = "write the dark time of a change, e.g. 10ms"
             raise scenario.error((*key, "reconfiguration"), f"is required: the fabric has the OCS {names}", hint=hint)
-        if (problem := dark_problem(fabric, spec.dark)) is not None:
-            where, what, hint = problem
-            raise scenario.error((*key, *where), what, hint=hint)
         return
-    for name in ("reconfiguration", "circuits", "schedule", "policy", "dark"):
+    for name in ("reconfiguration", "circuits", "schedule", "policy"):
         if getattr(spec, name):
             raise scenario.error((*key, name), f"does not fit: a {spec.kind} fabric has no OCS")
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, TypeAdapter
+from pydantic import BeforeValidator, Field, SerializeAsAny, TypeAdapter
 
 from controllers.policies.shapes import Shape
+from emu import plugins
+from emu.errors import InputError
+from emu.scenario import options
 from emu.scenario.fields import Duration, Label, PositiveDuration, Refusal, Strict, Whole, nearest
 
 Circuits = dict[str, tuple[str, ...]]
@@ -84,17 +88,38 @@ class OneShotPolicy(Strict):
     rings: Annotated[Whole, Field(ge=1, le=1000)] = 1
 
 
-_PLAIN = ("static", "scheduled")
-_KINDS = (*_PLAIN, "one-shot", "templates")
+class OwnPolicy(Strict):
+    """A policy of the user's own (see `emu.plugins`); what its function takes are the fields of a subclass.
+
+    kind: its name.
+    """
+
+    kind: str
+
+
+BUILT_IN = ("static", "scheduled", "one-shot", "templates")
+"""The policies that emu has itself."""
+
+
+@functools.cache
+def own_policy(name: str, function: Callable[..., Any]) -> type[OwnPolicy]:
+    """The schema of a policy of the user's own. Raises InputError for options that no scenario can give."""
+    try:
+        return options.model_of(name, plugins.options(function), OwnPolicy)
+    except ValueError as error:
+        raise InputError(f"policy {name}: {error}") from error
 
 
 def _read_policy(value: Any) -> Any:  # noqa: ANN401 - a validator's input
     """One clear message instead of one for each form of a policy."""
-    if value is None or isinstance(value, TemplatesPolicy | OneShotPolicy):
+    if value is None or isinstance(value, TemplatesPolicy | OneShotPolicy | OwnPolicy):
         return value
     kind = value.get("kind") if isinstance(value, Mapping) else value
-    if kind not in _KINDS:
-        raise Refusal(f"there is no policy {kind!r:.60}", nearest(kind, _KINDS))
+    if kind in plugins.names("policy"):
+        return _read_own(kind, value if isinstance(value, Mapping) else {"kind": kind})
+    if kind not in BUILT_IN:
+        hint = nearest(kind, (*BUILT_IN, *plugins.names("policy")))
+        raise Refusal(f"there is no policy {kind!r:.60}", f"{hint}; one of your own needs --plugin FILE")
     if kind == "templates":
         if not isinstance(value, Mapping):
             raise Refusal("templates need phases", "write {kind: templates, phases: {training: mesh}}")
@@ -106,7 +131,15 @@ def _read_policy(value: Any) -> Any:  # noqa: ANN401 - a validator's input
     return kind
 
 
+def _read_own(kind: str, value: Mapping[str, Any]) -> OwnPolicy:
+    try:
+        return own_policy(kind, plugins.find("policy", kind)).model_validate(value)
+    except InputError as error:
+        raise Refusal(str(error)) from error
+
+
 Policy = Annotated[
-    Literal["static", "scheduled"] | OneShotPolicy | TemplatesPolicy | None, BeforeValidator(_read_policy)
+    Literal["static", "scheduled"] | OneShotPolicy | TemplatesPolicy | SerializeAsAny[OwnPolicy] | None,
+    BeforeValidator(_read_policy),
 ]
 """Who decides circuits; None: the schedule if there is one, else nobody."""

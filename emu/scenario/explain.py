@@ -12,9 +12,9 @@ from pydantic_core import ErrorDetails
 from emu.errors import InputError, KeyPath
 from emu.scenario.fields import Refusal, nearest
 from emu.scenario.source import Source
+from emu.scenario.workload_spec import workload_kinds
 from emu.units import UnitError
 
-_WORKLOADS = ("collectives", "rl-iteration", "flow-list")
 _ALTERNATIVE = re.compile(r"[<>()\[\]]|^constrained-str$")
 _Explanation = tuple[str, str]
 """Problem and hint."""
@@ -139,9 +139,9 @@ def _workload(value: object, _: Mapping[str, Any]) -> _Explanation:
     if not isinstance(value, dict):
         return f"must be a mapping, not {shown(value)}", "it starts with e.g. kind: collectives"
     if "kind" not in value:
-        return "is required", f"write {' or '.join(_WORKLOADS)}"
+        return "is required", f"write {' or '.join(workload_kinds())}"
     kind = value["kind"]
-    return f"{shown(kind)} is not one of {', '.join(_WORKLOADS)}", _near(kind, list(_WORKLOADS))
+    return f"{shown(kind)} is not one of {', '.join(workload_kinds())}", _near(kind, list(workload_kinds()))
 
 
 _BY_TYPE: Mapping[str, Callable[[Any, Mapping[str, Any]], _Explanation]] = {

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import functools
 import itertools
-import types
 from collections.abc import Mapping
-from typing import Annotated, Any, Self, Union, get_args, get_origin
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, create_model, model_validator
-from pydantic.errors import PydanticUserError
+from pydantic import BeforeValidator, Field, SerializeAsAny, model_validator
 from pydantic_core import PydanticCustomError
 
 from emu.errors import KeyPath
-from emu.scenario.circuits_spec import Circuits, OneShotPolicy, Policy, Rotation, Schedule, TemplatesPolicy
-from emu.scenario.dark_spec import DarkWay
+from emu.scenario import options
+from emu.scenario.circuits_spec import Circuits, OneShotPolicy, OwnPolicy, Policy, Rotation, Schedule, TemplatesPolicy
 from emu.scenario.fields import (
-    Duration,
-    Flag,
     Name,
     PositiveDuration,
-    PositiveRate,
-    Real,
-    Size,
     Strict,
     fault,
     nearest,
@@ -31,12 +24,8 @@ from emu.scenario.fields import (
 from emu.units import format_duration
 from topologies import registry
 from topologies.fabric import FabricError
-from topologies.parameters import Unit
 
 Faults = Mapping[KeyPath, PydanticCustomError]
-
-_MOST = 1_000_000
-"""Of any whole number that a builder takes: its loops end."""
 
 
 class FabricSpec(Strict):
@@ -48,7 +37,6 @@ class FabricSpec(Strict):
     circuits: those of epoch 0, lit before time zero.
     schedule: when other circuits follow, in order of time, or which follow each other periodically.
     policy: who decides circuits; default: the schedule if there is one, else they stay.
-    dark: what becomes of traffic while its circuits are dark; default: drop.
     """
 
     kind: str
@@ -57,7 +45,6 @@ class FabricSpec(Strict):
     circuits: Circuits = Field(default_factory=dict)
     schedule: Schedule = ()
     policy: Policy = None
-    dark: DarkWay = None
 
     @model_validator(mode="before")
     @classmethod
@@ -74,12 +61,12 @@ class FabricSpec(Strict):
     @property
     def parameters(self) -> dict[str, Any]:
         """The builder's parameters, defaults filled in."""
-        return {key: getattr(self, key) for key in type(self).model_fields if key not in FabricSpec.model_fields}
+        return options.values_of(self, FabricSpec)
 
 
 def _needs(spec: FabricSpec) -> Faults:
     """What circuits that change cannot do without."""
-    if spec.reconfiguration is None and (spec.schedule or isinstance(spec.policy, TemplatesPolicy)):
+    if spec.reconfiguration is None and (spec.schedule or isinstance(spec.policy, TemplatesPolicy | OwnPolicy)):
         what = "there is a schedule" if spec.schedule else "a policy changes circuits"
         return {("reconfiguration",): fault(f"is required where {what}", "write e.g. 10ms")}
     if spec.policy == "scheduled" and not spec.schedule:
@@ -145,34 +132,9 @@ def model_of(builder: registry.Builder) -> type[FabricSpec]:
 
     Raises FabricError if a parameter has a type that no scenario can give, or a name that all fabrics use.
     """
-    fields: dict[str, Any] = {}
-    for parameter in registry.parameters(builder):
-        if parameter.name == "name":
-            continue  # what the fabric is called, not a parameter of it
-        if parameter.name in FabricSpec.model_fields:
-            raise FabricError(f"builder {builder.__name__}: {parameter.name} is a key of every fabric; rename it")
-        fields[parameter.name] = (_field(parameter.type), parameter.default)
+    # What the fabric is called is no parameter of it.
+    parameters = [parameter for parameter in registry.parameters(builder) if parameter.name != "name"]
     try:
-        model: type[FabricSpec] = create_model(f"{builder.__name__}_fabric", __base__=FabricSpec, **fields)
-    except PydanticUserError as error:
+        return options.model_of(builder.__name__, parameters, FabricSpec)
+    except ValueError as error:
         raise FabricError(f"builder {builder.__name__}: {error}") from error
-    return model
-
-
-_QUANTITIES: Mapping[Unit, Any] = {Unit.RATE: PositiveRate, Unit.DURATION: Duration, Unit.SIZE: Size}
-_WHOLE = Annotated[int, Field(strict=True, ge=-_MOST, le=_MOST)]
-_SCALARS: Mapping[object, Any] = {int: _WHOLE, float: Real, bool: Flag}
-
-
-def _field(annotation: Any) -> Any:  # noqa: ANN401 - a type, as typing gives it
-    """The schema's type for a parameter's: quantities take units, numbers do not take text."""
-    if get_origin(annotation) is Annotated:
-        inner, *metadata = get_args(annotation)
-        units = [item for item in metadata if isinstance(item, Unit)]
-        return _QUANTITIES[units[0]] if units else Annotated[(_field(inner), *metadata)]
-    if get_origin(annotation) in (Union, types.UnionType):
-        return Union[tuple(_field(part) for part in get_args(annotation))]  # noqa: UP007 - made at run time
-    if get_origin(annotation) in (tuple, list) and (parts := get_args(annotation)):
-        items = [part if part is Ellipsis else _field(part) for part in parts]
-        return types.GenericAlias(tuple, (*items, Ellipsis) if get_origin(annotation) is list else tuple(items))
-    return _SCALARS.get(annotation, annotation)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from emu import plugins as own
 from emu.errors import InputError, KeyPath
 from emu.scenario.explain import explain
 from emu.scenario.schema import Scenario
@@ -29,7 +30,7 @@ def load(
     """The scenario in a file.
 
     path: YAML, UTF-8, at most 256 KiB. A flow list that it names is read too.
-    plugins: Python files with builders, from the command line; a scenario cannot name any.
+    plugins: Python files with builders, policies and workloads, from the command line; a scenario cannot name any.
     overrides: values that stand in for those of the file, by key (`seed`) or dotted key (`emulation.scale`), in the
         form that the file would give them.
 
@@ -77,12 +78,14 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - data of any shape
 
 
 def load_plugins(plugins: Iterable[str | os.PathLike[str]]) -> None:
-    """Make the builders in the user's own files known. Raises InputError."""
+    """Make the builders, policies and workloads in the user's own files known. Raises InputError."""
     for plugin in plugins:
         try:
-            registry.load_plugin(Path(plugin))
+            with own.loading(Path(plugin)):
+                registry.load_plugin(Path(plugin))
         except FabricError as error:
-            raise InputError(str(error).removeprefix(f"plugin {plugin}: "), file=os.fspath(plugin)) from error
+            reason = error.__cause__ if isinstance(error.__cause__, InputError) else error
+            raise InputError(str(reason).removeprefix(f"plugin {plugin}: "), file=os.fspath(plugin)) from error
 
 
 def validate(data: dict[str, Any], source: Source) -> Scenario:

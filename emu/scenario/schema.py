@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 from pydantic.errors import PydanticUserError
 
+from emu import plugins
 from emu.errors import InputError, KeyPath
 from emu.scenario.capture_spec import Capture
+from emu.scenario.circuits_spec import own_policy
 from emu.scenario.fabric_spec import AnyFabric, model_of
 from emu.scenario.fields import (
     Flag,
@@ -31,7 +34,7 @@ from emu.scenario.fields import (
     repeated,
 )
 from emu.scenario.source import Source
-from emu.scenario.workload_spec import Workload
+from emu.scenario.workload_spec import Workload, own_workload
 from topologies import registry
 from topologies.fabric import FabricError
 
@@ -125,7 +128,7 @@ class Scenario(Strict):
     name: Name = "scenario"
     seed: Annotated[Whole, Field(ge=0, le=2**63 - 1)] = 1
     repeat: Annotated[Whole, Field(ge=1, le=100)] = 1
-    engine: Literal["packet"] = "packet"
+    engine: Literal["packet", "model"] = "packet"
     traffic: Literal["flows"] = "flows"
     emulation: Emulation = Emulation()
     transport: Transport = Transport()
@@ -181,4 +184,17 @@ def json_schema() -> dict[str, Any]:
             definitions[f"fabric {kind}"] = form
             forms.append({"$ref": f"#/$defs/fabric {kind}"})
     schema["properties"]["fabrics"]["items"] = {"oneOf": forms}
+    definitions["OwnPolicy"] = _own_forms("policy", own_policy)
+    definitions["OwnWorkload"] = _own_forms("workload", own_workload)
     return schema
+
+
+def _own_forms(kind: plugins.Kind, model: Callable[[str, Callable[..., Any]], type[Strict]]) -> dict[str, Any]:
+    """One form for each policy or workload of the user's own."""
+    forms = []
+    for name in plugins.names(kind):
+        with contextlib.suppress(InputError):
+            form = model(name, plugins.find(kind, name)).model_json_schema(by_alias=True)
+            form["properties"]["kind"] = {"const": name}
+            forms.append(form)
+    return {"oneOf": forms} if forms else {"not": {}}

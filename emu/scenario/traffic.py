@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from emu import plugins
 from emu.errors import KeyPath
+from emu.scenario.options import values_of
 from emu.scenario.rl_spec import RlWorkload
 from emu.scenario.schema import Scenario
-from emu.scenario.workload_spec import Collectives, CollectiveStep, ComputeStep, FlowList
+from emu.scenario.workload_spec import Collectives, CollectiveStep, ComputeStep, FlowList, OwnWorkload
 from workloads import flow_list, models, orders, sizes, steps
 from workloads.cluster import Cluster
 from workloads.models import Model
@@ -53,6 +55,8 @@ def steps_of(scenario: Scenario, cluster: Cluster, *, seed: int, buckets: int | 
         return _iteration_steps(scenario, workload, cluster, buckets)
     if isinstance(workload, FlowList):
         return ()
+    if isinstance(workload, OwnWorkload):
+        return _own_steps(scenario, workload, cluster, seed)
     made = _Maker(scenario, workload, cluster, seed, buckets).all_steps()
     for place, step in enumerate(made):
         for problem in step.problems(cluster):
@@ -67,6 +71,17 @@ def _iteration_steps(
         return iteration_steps(workload.shape(), cluster, buckets=buckets)
     except IterationError as error:
         raise scenario.error(("workload", *error.key), error.problem, hint=error.hint) from error
+
+
+def _own_steps(scenario: Scenario, workload: OwnWorkload, cluster: Cluster, seed: int) -> tuple[steps.Step, ...]:
+    made = plugins.steps(workload.kind, cluster, seed, values_of(workload, OwnWorkload))
+    if not made:
+        raise scenario.error(("workload",), f"{workload.kind} gives no steps")
+    try:
+        steps.check(made, cluster)
+    except steps.StepError as error:
+        raise scenario.error(("workload",), str(error)) from error
+    return made
 
 
 def flow_list_of(scenario: Scenario) -> flow_list.FlowList:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, SerializeAsAny, Tag, model_validator
 
-from emu.errors import KeyPath
+from emu import plugins
+from emu.errors import InputError, KeyPath
+from emu.scenario import options
 from emu.scenario.fields import Duration, Label, PositiveDuration, Strict, Whole, fault, nearest, refuse_at, repeated
 from emu.scenario.rl_spec import RlWorkload
 from emu.scenario.shorthand import MAX_RANK, Names, Ranks, StepSize, Sweep
@@ -14,6 +18,7 @@ from workloads import models
 from workloads.collectives import algorithms
 from workloads.models import Dtype, ModelError
 from workloads.protocol import Algorithm, Connection
+from workloads.registry import WORKLOADS
 
 MAX_ROUNDS = 20_000
 """Of `repeat` times the sizes of a step."""
@@ -181,14 +186,52 @@ class FlowList(Strict):
         return self
 
 
+class OwnWorkload(Strict):
+    """A workload of the user's own (see `emu.plugins`); what its function takes are the fields of a subclass.
+
+    kind: its name.
+    """
+
+    kind: str
+
+
+@functools.cache
+def own_workload(name: str, function: Callable[..., Any]) -> type[OwnWorkload]:
+    """The schema of a workload of the user's own. Raises InputError for options that no scenario can give."""
+    try:
+        return options.model_of(name, plugins.options(function), OwnWorkload)
+    except ValueError as error:
+        raise InputError(f"workload {name}: {error}") from error
+
+
+def _read_own(value: Any) -> Any:  # noqa: ANN401 - a validator's input
+    """Validate with the model that its function gives."""
+    if not isinstance(value, Mapping):
+        return value
+    try:
+        return own_workload(value["kind"], plugins.find("workload", value["kind"])).model_validate(value)
+    except InputError as error:
+        refuse_at({("kind",): fault(str(error))})
+
+
+def workload_kinds() -> tuple[str, ...]:
+    """What `kind` of a workload may say: the built-in ones, then the user's own."""
+    return (*WORKLOADS, *plugins.names("workload"))
+
+
 def _workload_tag(workload: Any) -> str | None:  # noqa: ANN401 - a validator's input
+    if isinstance(workload, OwnWorkload):
+        return "<own>"
     kind = workload.get("kind") if isinstance(workload, dict) else getattr(workload, "kind", None)
-    return f"<{kind}>" if kind in ("collectives", "rl-iteration", "flow-list") else None
+    if kind in WORKLOADS:
+        return f"<{kind}>"
+    return "<own>" if kind in plugins.names("workload") else None
 
 
 Workload = Annotated[
     Annotated[Collectives, Tag("<collectives>")]
     | Annotated[RlWorkload, Tag("<rl-iteration>")]
-    | Annotated[FlowList, Tag("<flow-list>")],
+    | Annotated[FlowList, Tag("<flow-list>")]
+    | Annotated[SerializeAsAny[OwnWorkload], BeforeValidator(_read_own), Tag("<own>")],
     Discriminator(_workload_tag),
 ]
