@@ -8,7 +8,7 @@ from typing import Literal
 from controllers.policies.protocol import DemandSample, EpochResult, Phase, PolicyEvent, PortFailed
 from topologies.fabric import Port
 
-Verdict = Literal["plan", "keep", "commit", "abort", "skip"]
+Verdict = Literal["plan", "keep", "commit", "abort", "skip", "drain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,9 @@ class Decision:
 
     at: when, in modelled seconds. event: what it was decided on, e.g. `phase training`.
     slack: seconds until the fabric is needed, None where the event has none.
-    outcome: `plan` (a change was planned), `keep`, `commit`, `abort`, or `skip`: while nothing was in flight, later
-        circuits replaced these before anyone could have seen them.
+    outcome: `plan` (a change was planned), `keep`, `commit`, `abort`, `drain` (a change no longer waits for its
+        circuits to be drained), or `skip`: while nothing was in flight, later circuits replaced these before anyone
+        could have seen them.
     epoch: that is planned, kept or ended. reason: the policy's or the engine's.
     """
 

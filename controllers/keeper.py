@@ -4,8 +4,9 @@ It moves no light and has no clock. An engine tells it what happens (`start`, `a
 when the instant `next_at` has come, carries out the change that this returns, and passes the events of `take_events`
 on to the orchestrator. The model and the lab use one and the same keeper.
 
-A change that waits for its circuits to be drained (a plan with a deadline) is looked at again when they could be empty
-at line rate, at the latest at its deadline; then it is given up, and the old circuits stay.
+A change that waits for its circuits to be drained is looked at again when they could be empty at line rate, at the
+latest at its deadline. A plan with a deadline of its own is then given up, and the old circuits stay. Where draining is
+the fabric's way through the dark, every other plan waits, too, and its circuits then go dark all the same.
 """
 
 from __future__ import annotations
@@ -46,11 +47,17 @@ class PolicyError(CircuitError):
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A plan that is not begun; `look`: when it is due, or looked at again."""
+    """A plan that is not begun.
+
+    look: when it is due, or looked at again. deadline: until when it waits for its circuits to be drained, None: not.
+    since: when it began to wait for that.
+    """
 
     epoch: Epoch
     plan: Plan
     look: float
+    deadline: float | None = None
+    since: float | None = None
 
 
 class Keeper:
@@ -60,6 +67,7 @@ class Keeper:
     lead: seconds from a decision to the earliest instant that can still be met.
     loads: what still has to cross the fabric, asked when a policy wants to know what is in flight.
     seed: the one that routes are drawn with.
+    drain: seconds for which every change waits at most for its circuits to be drained; None: only plans that ask wait.
     """
 
     def __init__(
@@ -73,12 +81,13 @@ class Keeper:
         ahead: float = 0.0,
         lead: float = 0.0,
         loads: Callable[[], Iterable[Load]] = lambda: (),
+        drain: float | None = None,
     ) -> None:
         self.policy = policy
         self.decisions: list[Decision] = []
         self.changes: list[EpochChange] = []
         """Those that were begun, in order."""
-        self._reconfiguration, self._ahead, self._lead = reconfiguration, ahead, lead
+        self._reconfiguration, self._ahead, self._lead, self._drain = reconfiguration, ahead, lead, drain
         self._observer = Observer(fabric, initial, seed, loads)
         self._number = initial.number
         self._pending: _Pending | None = None
@@ -153,7 +162,7 @@ class Keeper:
             return None
         self._pending = None
         plan = pending.plan
-        at = now + self._lead if plan.at is None or plan.deadline is not None else plan.at
+        at = now + self._lead if plan.at is None or pending.deadline is not None else plan.at
         self._observer.last_at = at
         return self._begin(EpochChange(at, pending.epoch, self._dark(plan)))
 
@@ -224,22 +233,30 @@ class Keeper:
         except CircuitError as error:
             raise PolicyError(f"policy {self.policy.name}: {error}") from error
         self._number += 1
-        ahead = self._ahead if plan.deadline is None else 0.0
-        return _Pending(epoch, plan, now if plan.at is None else max(now, plan.at - ahead))
+        begin = now if plan.at is None else plan.at
+        if plan.deadline is None and self._drain is None:
+            return _Pending(epoch, plan, max(now, begin - self._ahead))
+        look = max(now, begin)
+        return _Pending(epoch, plan, look, look + (self._drain or 0.0) if plan.deadline is None else plan.deadline)
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def _can_begin(self, pending: _Pending, now: float) -> bool:
         """Whether nothing stands against it; if circuits must be drained first, it waits on or is given up."""
-        deadline = pending.plan.deadline
+        deadline, since = pending.deadline, now if pending.since is None else pending.since
         left = 0.0 if deadline is None else self._observer.drain_time(pending.epoch)
         if deadline is None or left == 0:
+            self._note_drained(pending, f"drained after {now - since:.3g} s", now)
             return True
         if now * (1 + _SAME_INSTANT) < deadline:
-            self._pending = replace(pending, look=min(deadline, now + max(left, self._patience)))
+            look = min(deadline, now + max(left, self._patience))
+            self._pending = replace(pending, look=look, since=since)
             return False
-        self._pending = None
         reason = f"at its deadline, circuits that it takes away were still needed for {left:.3g} s at line rate"
+        if pending.plan.deadline is None:
+            self._note_drained(replace(pending, since=since), f"{reason}: they go dark all the same", now)
+            return True
+        self._pending = None
         self._abort(pending.epoch.number, reason, now)
         self._ask(EpochResult("kept", pending.epoch.number, reason), now)
         return False
@@ -279,6 +296,11 @@ class Keeper:
         return plan.at is not None and plan.deadline is None and plan.at + self._dark(plan) <= until
 
     # -- remembering --------------------------------------------------------------------------------------------------
+
+    def _note_drained(self, pending: _Pending, reason: str, now: float) -> None:
+        """How waiting ended, for a change that had to wait because draining is the fabric's way."""
+        if pending.since is not None and pending.plan.deadline is None:
+            self._note(now, f"epoch {pending.epoch.number}", "drain", pending.epoch.number, reason)
 
     def _abort(self, number: int, reason: str, now: float) -> None:
         self._note(now, f"epoch {number}", "abort", number, reason)

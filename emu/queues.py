@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from controllers.dark import Dark
+from emu.packet.circuits import DECISION_LEAD
 from emu.scale import Scale
 from emu.scenario.schema import Emulation
 from emu.wire import FRAME_OVERHEAD
@@ -36,3 +38,9 @@ def emptying_time(fabric: Fabric, emulation: Emulation, scale: Scale) -> float:
         return 0.0
     full = 8 * queue_bytes(emulation, scale.sigma) * scale.beta / min(link.rate for link in links)
     return full + max(link.delay for link in links) * scale.tdf + _MOMENT
+
+
+def decision_leads(fabric: Fabric, dark: Dark, emulation: Emulation, scale: Scale) -> tuple[float, float]:
+    """Modelled seconds from a decision on circuits to the dark time for it, and those of them that a detour takes."""
+    detour = emptying_time(fabric, emulation, scale) if dark.mode == "detour" else 0.0
+    return (DECISION_LEAD + detour) / scale.tdf, detour / scale.tdf

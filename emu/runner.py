@@ -22,7 +22,6 @@ from emu.lab.rooms import HostRoom, Room
 from emu.measurement import Capacity, Measurement
 from emu.model.ideal import Prediction, ideal
 from emu.outcome import FabricOutcome, Outcome
-from emu.packet.circuits import DECISION_LEAD
 from emu.plan import Plan, describe, plan
 from emu.plan.planning import FEWEST_BUCKETS
 from emu.plan.work import bucket_floor, work_of
@@ -30,6 +29,8 @@ from emu.progress import Listener, Progress, silent
 from emu.report import REPORT_FILE, write_report
 from emu.results import create_directory, write_run
 from emu.results.directory import give_to_caller
+from emu.queues import decision_leads
+from emu.scale import Scale
 from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
 from emu.scenario.load import load
 from emu.scenario.schema import Scenario
@@ -82,14 +83,17 @@ def run_scenario(
     return _Run(scenario, built, directory, files, listener, room, counterfactual).go()
 
 
-def predict(scenario: Scenario, built: BuiltFabric, *, seed: int, buckets: int | None, lead: float = 0.0) -> Prediction:
+def predict(
+    scenario: Scenario, built: BuiltFabric, *, seed: int, buckets: int | None, scale: Scale | None = None
+) -> Prediction:
     """The ideal run of a scenario's workload on one of its fabrics.
 
-    lead: modelled seconds from a decision on circuits to the dark time for it, see `emu.packet.engine.DECISION_LEAD`.
+    scale: of the lab that should change circuits as early before they are needed; None: decisions take no time.
     """
     cluster = cluster_of(built.fabric)
+    leads = decision_leads(built.fabric, built.dark, scenario.emulation, scale) if scale is not None else ()
     conditions = replace(
-        built.conditions(scenario.seed, payload_efficiency(scenario.emulation.mtu), lead),
+        built.conditions(scenario.seed, payload_efficiency(scenario.emulation.mtu), *leads),
         delays=delays_made(built.fabric),
     )
     return ideal(built.fabric, build_orchestrator(scenario, cluster, seed=seed, buckets=buckets), cluster, conditions)
@@ -294,7 +298,7 @@ class _Run:
             self.scenario,
             seed=self.scenario.seed,
             buckets=chosen.buckets,
-            lead=DECISION_LEAD / chosen.scale.tdf,
+            scale=chosen.scale,
         )
         prediction = predicting(built)
         others = counterfactuals(built, predicting) if self.counterfactual else ()

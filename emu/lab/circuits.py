@@ -143,6 +143,7 @@ class LabCircuits:
             ahead=(LEAD + self._ahead) / self._clock.tdf,
             lead=(DECISION_LEAD + self._ahead) / self._clock.tdf,
             loads=loads,
+            drain=self._dark.patience,
         )
 
     def _submit(self, change: EpochChange, at_ns: int | None) -> None:

@@ -31,12 +31,11 @@ from emu.measurement import Capacity, Health, LabFacts, LinkCounters, Measuremen
 from emu.model.conditions import Conditions
 from emu.model.ideal import Prediction
 from emu.packet.charging import Charging
-from emu.packet.circuits import DECISION_LEAD
 from emu.packet.engine import PacketEngine
 from emu.packet.lanes import LaneKey, Lanes
 from emu.plan.rates import own_rate
 from emu.progress import Progress
-from emu.queues import emptying_time
+from emu.queues import decision_leads, emptying_time
 from emu.scale import Scale
 from emu.scenario.build import build_fabrics, cluster_of
 from emu.scenario.schema import Scenario
@@ -133,8 +132,8 @@ class Session:
         return self._rehearsals[seed]
 
     def _conditions(self) -> Conditions:
-        lead = DECISION_LEAD / self._scale.tdf
-        return replace(self.built.conditions(self._scenario.seed, self._efficiency, lead), delays=self.lab.delays)
+        leads = decision_leads(self.fabric, self.built.dark, self._scenario.emulation, self._scale)
+        return replace(self.built.conditions(self._scenario.seed, self._efficiency, *leads), delays=self.lab.delays)
 
     def _prepare(self, lanes: Lanes) -> None:
         """In each epoch: open the connections that it makes possible and calibrate the links that it lights."""

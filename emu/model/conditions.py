@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from controllers.dark import DROP, Dark
 from controllers.epochs import Epoch, EpochChange
 from controllers.policies.protocol import CircuitPolicy
 from controllers.policies.scheduled import Scheduled
@@ -26,6 +27,7 @@ class Conditions:
     policy: what decides circuits; None: the changes are all there is.
     reconfiguration: seconds that a change of the policy's is dark.
     lead: seconds from a decision to the earliest dark time for it (a real control plane's, or a lab's).
+    dark: what becomes of traffic in the dark. ahead: seconds before circuits go dark at which a detour begins.
     transport: what connections do beside sharing links fairly.
 
     Raises ValueError for an impossible efficiency or alpha, and for changes out of order or overlapping.
@@ -41,6 +43,8 @@ class Conditions:
     reconfiguration: float = 0.0
     lead: float = 0.0
     transport: Transport = IDEAL
+    dark: Dark = DROP
+    ahead: float = 0.0
 
     @property
     def deciding(self) -> CircuitPolicy:

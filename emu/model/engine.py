@@ -13,6 +13,7 @@ from itertools import count
 
 import numpy as np
 
+from controllers.circuits import with_dark
 from controllers.decisions import Decision
 from controllers.epochs import Epoch, EpochChange
 from controllers.loads import Load
@@ -210,6 +211,13 @@ class _Simulation:
         for event, at in events:
             self._dispatcher.tell(event, at)
         return bool(events)
+
+    def detour(self, coming: Epoch, now: float) -> None:
+        """Traffic takes other ways than circuits that `coming` does not keep."""
+        between = with_dark(self._network.epoch, coming)
+        self._wholes.wake_where(lambda program: self._rerouted(program, between), now)
+        self._network.detour(coming)
+        self._motion.reroute(now)
 
     def darken(self, coming: Epoch, now: float) -> None:
         """Circuits that `coming` does not keep go dark."""

@@ -18,6 +18,10 @@ from topologies.fabric import Fabric
 class Lamps(Protocol):
     """What carries light in the model."""
 
+    def detour(self, coming: Epoch, now: float) -> None:
+        """Traffic takes other ways than circuits that `coming` does not keep."""
+        ...
+
     def darken(self, coming: Epoch, now: float) -> None:
         """Circuits that `coming` does not keep go dark."""
         ...
@@ -39,9 +43,12 @@ class Lighting:
             conditions.initial,
             conditions.reconfiguration,
             seed=conditions.seed,
+            ahead=conditions.ahead,
             lead=conditions.lead,
             loads=loads,
+            drain=conditions.dark.patience,
         )
+        self._mode, self._ahead = conditions.dark.mode, conditions.ahead
         self._lamps = lamps
         self._steps: deque[tuple[float, Callable[[float], None]]] = deque()
 
@@ -65,9 +72,13 @@ class Lighting:
                 _, step = self._steps.popleft()
                 step(now)
             elif (change := self.keeper.due(max(now, self.next_at))) is not None:
+                if self._mode == "detour":
+                    self._steps.append((change.at - self._ahead, partial(self._lamps.detour, change.epoch)))
                 self._steps.append((change.at, partial(self._lamps.darken, change.epoch)))
                 self._steps.append((change.at + change.reconfiguration, partial(self._commit, change)))
 
     def _commit(self, change: EpochChange, now: float) -> None:
-        self._lamps.commit(change.epoch, change.reconfiguration, now)
+        # What was held, or went another way, does not wait for a retransmission.
+        missed = 0.0 if self._mode in ("hold", "detour") else change.reconfiguration
+        self._lamps.commit(change.epoch, missed, now)
         self.keeper.committed(now)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from controllers.circuits import darkened
+from controllers.circuits import darkened, with_dark
 from controllers.epochs import Epoch, OcsCircuit
 from controllers.hops import Hops
 from controllers.routes import routes
@@ -90,6 +90,10 @@ class Network:
         for ocs, circuits in darkened(self.epoch, coming).items():
             links[[self._numbers[Port(ocs, circuit.out_port)] for circuit in circuits]] = True
         return links
+
+    def detour(self, coming: Epoch) -> None:
+        """Packet switches route as if the circuits that `coming` does not keep were dark already."""
+        self._hops = self._routed(with_dark(self.epoch, coming))
 
     def darken(self, coming: Epoch) -> None:
         """Begin the change to `coming`: circuits that it does not keep go dark, the routes stay."""

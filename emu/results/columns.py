@@ -255,8 +255,8 @@ EVENTS = Table(
         _seconds("at_s", "when, from time zero"),
         _text(
             "event",
-            "`dark`, `lit` or `aborted` (circuits), `plan`, `keep` or `skip` (what their policy decided), `failure` "
-            "(a task), `jumps` (over idle time, in all)",
+            "`dark`, `lit` or `aborted` (circuits), `plan`, `keep` or `skip` (what their policy decided), `drain` "
+            "(how waiting for circuits to be drained ended), `failure` (a task), `jumps` (over idle time, in all)",
         ),
         _text("subject", "the epoch or task that is meant"),
         _text("detail", "more about it"),

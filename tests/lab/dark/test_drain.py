@@ -1,0 +1,37 @@
+"""`dark: drain`: the flow on the circuit ends first; or the deadline comes, and the circuit goes dark under it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.dark.change import DARK, SWAPPED, play
+from tests.lab.topologies.bench import Bench, on_bench
+from topologies.fabric import Port
+
+pytestmark = pytest.mark.lab
+
+OLD, NEW = Port("o0", 3), Port("o0", 4)
+
+
+@on_bench(**SWAPPED, dark={"mode": "drain", "deadline": "3s"})
+def test_a_change_waits_until_the_flow_on_its_circuit_is_over(bench: Bench) -> None:
+    seen = play(bench)
+    assert seen.change.mode == "drain"
+    assert seen.change.lost == 0
+    assert seen.change.asked_at > seen.fct["moved"] > 0.9
+    assert len(seen.data(OLD)) >= 6_000_000 // 8948
+    assert seen.data(NEW) == []
+    assert seen.change.service == []
+
+
+@on_bench(**SWAPPED, dark={"mode": "drain", "deadline": "200ms"})
+def test_at_the_deadline_the_circuit_goes_dark_under_the_flow(bench: Bench) -> None:
+    seen = play(bench)
+    assert 0.6 <= seen.change.asked_at < 0.8
+    (reason,) = (decision.reason for decision in seen.decisions if decision.outcome == "drain")
+    assert "they go dark all the same" in reason
+    assert seen.change.lost is not None
+    assert seen.change.lost > 0
+    assert seen.data(NEW)
+    assert seen.change.service_dark is not None
+    assert seen.change.service_dark > 0.9 * DARK
