@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controllers import circuits
+from controllers.dark import DROP, Dark
 from controllers.epochs import CircuitError, Epoch, EpochChange, Matching, Matchings, OcsCircuit, lit_by
 from controllers.policies.one_shot import one_shot
 from controllers.policies.protocol import CircuitPolicy
@@ -17,6 +18,7 @@ from emu import plugins
 from emu.errors import KeyPath
 from emu.model.conditions import Conditions
 from emu.scenario import capture_spec, circuits_spec
+from emu.scenario.dark_spec import dark_of, dark_problem
 from emu.scenario.fabric_spec import FabricSpec
 from emu.scenario.fields import nearest
 from emu.scenario.job_demand import job_demand
@@ -37,6 +39,7 @@ class BuiltFabric:
     schedule: the changes after it that have instants, in order; their epochs count from 1. A rotation has none here.
     reconfiguration: dark time of a change, in modelled seconds; 0 without an OCS.
     policy: what decides the circuits after epoch 0.
+    dark: what becomes of traffic while its circuits are dark.
     """
 
     fabric: Fabric
@@ -44,6 +47,7 @@ class BuiltFabric:
     schedule: tuple[EpochChange, ...]
     reconfiguration: float
     policy: CircuitPolicy = field(default_factory=Static)
+    dark: Dark = DROP
 
     def epochs(self, changes: Iterable[EpochChange] = ()) -> tuple[Epoch, ...]:
         """Epoch 0 and every other set of circuits that may come, each once.
@@ -132,7 +136,8 @@ def _build(scenario: Scenario, place: int) -> BuiltFabric:
     epoch = _epoch(scenario, fabric, 0, spec.circuits, (*key, "circuits"))
     schedule = _schedule(scenario, fabric, spec, key)
     policy = _policy(scenario, fabric, spec, schedule, key)
-    return BuiltFabric(fabric, epoch, schedule, spec.reconfiguration or 0.0, policy)
+    dark = dark_of(spec.dark, spec.reconfiguration or 0.0)
+    return BuiltFabric(fabric, epoch, schedule, spec.reconfiguration or 0.0, policy, dark)
 
 
 def _schedule(scenario: Scenario, fabric: Fabric, spec: FabricSpec, key: KeyPath) -> tuple[EpochChange, ...]:
@@ -200,8 +205,11 @@ def _check_optics(scenario: Scenario, spec: FabricSpec, fabric: Fabric, key: Key
             names = ", ".join(node.name for node in fabric.ocses)
             hint = "write the dark time of a change, e.g. 10ms"
             raise scenario.error((*key, "reconfiguration"), f"is required: the fabric has the OCS {names}", hint=hint)
+        if (problem := dark_problem(fabric, spec.dark)) is not None:
+            where, what, hint = problem
+            raise scenario.error((*key, *where), what, hint=hint)
         return
-    for name in ("reconfiguration", "circuits", "schedule", "policy"):
+    for name in ("reconfiguration", "circuits", "schedule", "policy", "dark"):
         if getattr(spec, name):
             raise scenario.error((*key, name), f"does not fit: a {spec.kind} fabric has no OCS")
 

@@ -37,6 +37,7 @@ class FabricSpec(Strict):
     circuits: those of epoch 0, lit before time zero.
     schedule: when other circuits follow, in order of time, or which follow each other periodically.
     policy: who decides circuits; default: the schedule if there is one, else they stay.
+    dark: what becomes of traffic while its circuits are dark; default: drop.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class FabricSpec(Strict):
     circuits: Circuits = Field(default_factory=dict)
     schedule: Schedule = ()
     policy: Policy = None
+    dark: DarkWay = None
 
     @model_validator(mode="before")
     @classmethod
