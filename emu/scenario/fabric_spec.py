@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 from emu.errors import KeyPath
 from emu.scenario import options
 from emu.scenario.circuits_spec import Circuits, OneShotPolicy, OwnPolicy, Policy, Rotation, Schedule, TemplatesPolicy
+from emu.scenario.dark_spec import DarkWay
 from emu.scenario.fields import (
     Name,
     PositiveDuration,
