@@ -8,8 +8,6 @@ import pytest
 
 from tests.skips import NoSilentSkips, allowed_skips
 
-pytest_plugins = ["pytester", "emu.pytest_plugin"]
-"""The second is loaded by pytest itself where emu is installed."""
 _TESTS = Path(__file__).resolve().parent
 _ORDER = ("unit", "lab")
 
