@@ -15,10 +15,11 @@
 
   const repeats = views.some((view) => view.repeat > 1);
   const labels = views.map((view) => (repeats ? `${view.label}, repeat ${view.repeat}` : view.label));
+  const first = Math.max(0, views.findIndex((view) => view.fabric.groups?.epochs?.length > 1));  // circuits are worth a look
   for (const name of ["fabric", "timeline"]) {
     const box = document.querySelector(`[data-views="${name}"]`);
-    report.choose(box, labels, 0, (place) => report[name].view(place));
-    if (views.length) report[name].view(0);
+    report.choose(box, labels, first, (place) => report[name].view(place));
+    if (views.length) report[name].view(first);
     else document.getElementById(name).hidden = true;
   }
   report.charts.draw();
