@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
 from controllers.epochs import Circuit, Epoch, Matchings
 from controllers.policies.placement import Placement
@@ -89,6 +88,8 @@ def _permutations(flat: Mapping[str, Mapping[str, int]], demand: Demand, rings: 
 
 def _targets(bytes_of: npt.NDArray[np.float64], planes: int, ring_strides: Sequence[int]) -> Iterator[list[int]]:
     """By plane: where each site's light goes; rings first, then for the pairs with most bytes per circuit."""
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - takes a second, and few runs need it
+
     circuits: Counter[tuple[int, int]] = Counter()
     sites = len(bytes_of)
     per_circuit = bytes_of.copy()

@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-import networkx as nx
-
 from controllers.epochs import Circuit, Epoch
 from topologies.fabric import Fabric, Kind, Port
 
@@ -121,6 +119,8 @@ class Planes:
 
 def _planes(fabric: Fabric) -> dict[str, list[str]]:
     """By the first OCS of each plane: its OCSs, all in the order of the fabric."""
+    import networkx as nx  # noqa: PLC0415 - takes a third of a second, and few runs need it
+
     graph = nx.Graph()
     graph.add_nodes_from(ocs.name for ocs in fabric.ocses)
     for ocs in fabric.ocses:

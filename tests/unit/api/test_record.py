@@ -158,3 +158,15 @@ def test_importing_emu_is_cheap_and_a_record_needs_no_pandas(record: RunRecord) 
     assert "pandas" in sys.modules
     """
     subprocess.run([sys.executable, "-c", code, str(record.directory)], check=True, timeout=60)
+
+
+def test_running_and_checking_begin_without_what_few_runs_need() -> None:
+    """Each of these takes from a third of a second to two, and every command would wait for it."""
+    code = """if True:
+    import sys
+    import emu.api
+    import emu.live.client
+    slow = {"scipy", "networkx", "pandas", "plotly", "jinja2", "pyroute2", "os_ken", "mininet", "torch"}
+    assert not slow & set(sys.modules), slow & set(sys.modules)
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
