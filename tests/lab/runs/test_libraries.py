@@ -1,15 +1,13 @@
-"""A run on the second OpenFlow library, as its user starts it."""
+"""A run on the second OpenFlow library."""
 
 from __future__ import annotations
 
-import csv
-import json
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
+import emu
 from tests import libraries
-from tests.lab.runs.machine import start_emu
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(150)]
 
@@ -30,23 +28,17 @@ workload:
 """
 
 
-def _rows(folder: Path, table: str) -> list[dict[str, str]]:
-    with (folder / "run" / f"{table}.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
-def test_ryu_rewires_a_run_and_the_manifest_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ryu_rewires_a_run_and_the_manifest_names_it(
+    monkeypatch: pytest.MonkeyPatch, run_scenario: Callable[..., emu.RunRecord]
+) -> None:
     """The change is committed, and what crosses between the pods afterwards goes over the new circuit, both ways."""
     libraries.use(libraries.RYU, monkeypatch)
-    (tmp_path / "rewired.yaml").write_text(_SCENARIO)
-    process = start_emu("run", "rewired.yaml", "--out", "run", "--json", cwd=tmp_path)
-    out, words = process.communicate(timeout=140)
-    assert out, words
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    (fabric,) = manifest["fabrics"]
-    assert fabric["facts"]["versions"]["controller"].startswith(libraries.VERSIONS[libraries.RYU])
-    (change,) = _rows(tmp_path, "circuits")
-    assert (change["epoch"], change["outcome"]) == ("1", "committed")
-    links = _rows(tmp_path, "links")
-    optical = {row["link"]: float(row["payload_bytes"]) for row in links if row["peer"].startswith("o0:")}
-    assert optical == pytest.approx({"t0:2": 2e9, "t1:2": 2e9}, rel=0.02)
+    record = run_scenario(_SCENARIO)
+    facts = record.fabric("hybrid").facts
+    assert facts is not None
+    assert facts.versions["controller"].startswith(libraries.VERSIONS[libraries.RYU])
+    (change,) = record.circuits.to_dict("records")
+    assert (change["epoch"], change["outcome"]) == (1, "committed")
+    links = record.links[record.links["peer"].str.startswith("o0:")]
+    carried = dict(zip(links["link"], links["payload_bytes"], strict=True))
+    assert carried == pytest.approx({"t0:2": 2e9, "t1:2": 2e9}, rel=0.02)

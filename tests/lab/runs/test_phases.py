@@ -5,15 +5,15 @@ How long things take depends on how busy the machine is, and so does the verdict
 
 from __future__ import annotations
 
-import csv
-import json
+from collections.abc import Hashable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
+import emu
+from emu.results.manifest import FabricEntry
 from tests.lab.runs.machine import ROOT, start_emu
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(150)]
@@ -25,27 +25,28 @@ _ACKNOWLEDGED = 1e-3
 
 @dataclass(frozen=True)
 class Run:
-    """A run directory and what was printed."""
+    """A run on one fabric and what was printed."""
 
-    directory: Path
+    record: emu.RunRecord
     printed: str
 
     @property
-    def manifest(self) -> dict[str, Any]:
-        """Of the one fabric."""
-        (fabric,) = json.loads((self.directory / "manifest.json").read_text())["fabrics"]
-        assert isinstance(fabric, dict)
+    def fabric(self) -> FabricEntry:
+        """What the manifest says of the one fabric."""
+        (fabric,) = self.record.manifest.fabrics
         return fabric
 
-    def table(self, name: str) -> list[dict[str, str]]:
-        """A table's rows."""
-        with (self.directory / f"{name}.csv").open() as file:
-            return list(csv.DictReader(file))
+    @property
+    def change(self) -> dict[Hashable, Any]:
+        """The one change of circuits."""
+        (change,) = self.record.circuits.to_dict("records")
+        return change
 
-    def phase(self, name: str) -> dict[str, float]:
-        """A phase's numbers."""
-        (row,) = (row for row in self.table("phases") if row["phase"] == name)
-        return {key: float(cell) for key, cell in row.items() if key not in ("fabric", "phase") and cell}
+    def phase(self, name: str) -> dict[Hashable, Any]:
+        """A phase's row."""
+        phases = self.record.phases
+        (row,) = phases[phases["phase"] == name].to_dict("records")
+        return row
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +60,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     process = start_emu("run", "short.yaml", "--counterfactual", "--out", "run", cwd=folder)
     out, words = process.communicate(timeout=140)
     assert (folder / "run" / "manifest.json").exists(), words
-    return Run(folder / "run", out)
+    return Run(emu.load(folder / "run"), out)
 
 
 def test_the_iteration_came_to_its_end(run: Run) -> None:
-    fabric = run.manifest
-    assert fabric["error"] == ""
-    assert [repeat["complete"] for repeat in fabric["repeats"]] == [True]
-    *side_by_side, last = [row["phase"] for row in run.table("phases")]
+    assert run.fabric.error == ""
+    assert [repeat.complete for repeat in run.fabric.repeats] == [True]
+    *side_by_side, last = run.record.phases["phase"]
     assert (set(side_by_side), last) == ({"generation", "training"}, "weight-sync")
 
 
@@ -75,9 +75,8 @@ def test_weights_went_over_circuits_and_none_over_the_core_while_those_were_lit(
     assert sync["between_pods_bytes"] == 3 * WEIGHTS
     assert sync["circuit_bytes"] >= 0.9 * sync["between_pods_bytes"]
     # Its circuits shine from before its first byte to its last, so nothing of it may be in the core.
-    (change,) = run.table("circuits")
-    assert change["outcome"] == "committed"
-    assert float(change["lit_at_s"]) < sync["start_s"]
+    assert run.change["outcome"] == "committed"
+    assert run.change["lit_at_s"] < sync["start_s"]
     assert sync["dark_s"] == 0
     assert sync["core_bytes"] <= _ACKNOWLEDGED * sync["between_pods_bytes"]
 
@@ -90,8 +89,7 @@ def test_counters_and_model_agree_on_where_bytes_went(run: Run) -> None:
 
 def test_the_dark_time_fell_into_the_optimizers_step(run: Run) -> None:
     training = run.phase("training")
-    (change,) = run.table("circuits")
-    assert 0 < training["dark_s"] <= float(change["lit_at_s"]) - float(change["dark_at_s"]) + 1e-9
+    assert 0 < training["dark_s"] <= run.change["lit_at_s"] - run.change["dark_at_s"] + 1e-9
     assert training["dark_share"] == pytest.approx(training["dark_s"] / training["duration_s"])
 
 
@@ -104,9 +102,9 @@ def test_training_hides_what_the_model_says_and_weight_sync_nothing(run: Run) ->
 
 
 def test_counterfactuals_are_told_as_the_models(run: Run) -> None:
-    instant, never = run.manifest["counterfactuals"]
-    assert (instant["kind"], never["kind"]) == ("no dark time", "no reconfiguration")
+    instant, never = run.fabric.counterfactuals
+    assert (instant.kind, never.kind) == ("no dark time", "no reconfiguration")
     ideal = run.phase("weight-sync")["ideal_s"]
-    assert instant["phases_s"]["weight-sync"] == pytest.approx(ideal)
-    assert never["phases_s"]["weight-sync"] > 2 * ideal
+    assert instant.phases_s["weight-sync"] == pytest.approx(ideal)
+    assert (never.phases_s["weight-sync"] or 0) > 2 * ideal
     assert "hybrid, by the model alone (nothing here is measured):" in run.printed

@@ -5,7 +5,6 @@ Verdicts depend on how busy the machine is, so DEGRADED passes here, and INVALID
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import emu
 from tests.lab.runs.machine import ROOT, start_emu
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
@@ -44,11 +44,6 @@ def _run(folder: Path, scenario: Path, *options: str) -> dict[str, Any]:
     pytest.fail(f"not trusted in {_TRIES} tries, the last because of {faults}")
 
 
-def _rows(folder: Path, table: str) -> list[dict[str, str]]:
-    with (folder / "run" / f"{table}.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.parametrize(("name", "flows"), [("permutation", 16), ("incast", 15)])
 def test_a_flow_list_gives_a_table_of_completion_times(tmp_path: Path, name: str, flows: int) -> None:
     summary = _run(tmp_path, ROOT / "scenarios" / f"{name}.yaml")
@@ -57,9 +52,9 @@ def test_a_flow_list_gives_a_table_of_completion_times(tmp_path: Path, name: str
     assert table["count"] == flows
     assert 0 < table["min"] <= table["median"] <= table["p99"] <= table["max"]
     assert 0.9 < table["mean_slowdown"] <= table["p99_slowdown"]
-    rows = _rows(tmp_path, "flows")
+    rows = emu.load(tmp_path / "run").flows
     assert len(rows) == flows
-    assert {int(row["bytes"]) for row in rows} == {2_000_000}
+    assert set(rows["bytes"]) == {2_000_000}
 
 
 _HYBRID = """
@@ -90,11 +85,17 @@ def test_repeats_and_circuit_changes_are_in_the_tables(tmp_path: Path) -> None:
     assert fabric["repeats"] == 2
     for row in fabric["collectives"]:
         assert row["cct_min"] <= row["cct"] <= row["cct_max"]
-    changes = _rows(tmp_path, "circuits")
-    assert [(row["repeat"], row["epoch"]) for row in changes] == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
-    assert {row["outcome"] for row in changes} == {"committed"}
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["fabrics"][0]["facts"]["datapath"] in ("user", "kernel")
+    record = emu.load(tmp_path / "run")
+    assert list(zip(record.circuits["repeat"], record.circuits["epoch"], strict=True)) == [
+        (1, 1),
+        (1, 2),
+        (2, 1),
+        (2, 2),
+    ]
+    assert set(record.circuits["outcome"]) == {"committed"}
+    facts = record.manifest.fabrics[0].facts
+    assert facts is not None
+    assert facts.datapath in ("user", "kernel")
 
 
 _PLUGIN = '''

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import emu
 from tests.lab.runs.machine import (
     Footprint,
     descendants,
@@ -87,17 +87,21 @@ def test_no_setting_of_the_machine_differs_while_a_lab_runs(scenario: Path, tmp_
     assert sysctls() == before
 
 
-def test_an_interrupt_ends_within_three_seconds_and_keeps_what_was_measured(scenario: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_within_three_seconds_and_keeps_what_was_measured(
+    scenario: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     before = Footprint.take()
     process, log = start_watched(scenario, tmp_path / "run")
     wait_for_stage(log, "traffic")
     time.sleep(1.0)
     began = time.monotonic()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     process.wait(10)
     assert time.monotonic() - began < 3.0
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["partial"] is True
+    record = emu.load(tmp_path / "run")
+    assert record.manifest.partial
+    assert len(record.links)  # the lab handed over what it had
     assert not left_over(before)
 
 

@@ -23,7 +23,7 @@ from controllers.routes import path, routes
 from emu.outcome import Outcome
 from emu.progress import Progress
 from emu.runner import run
-from tests.lab.runs.machine import command_of, descendants
+from tests.lab.runs.spoils import lab_process, reasons, unspoiled
 from topologies.fabric import Port
 from topologies.fat_tree import fat_tree
 
@@ -40,7 +40,6 @@ workload:
     - {{name: ring, phase: training, collective: all-reduce, algorithm: ring, size: 4GB, repeat: 2}}
 """
 _CALM = {"sigma": 400, "beta": 20000}  # 20 Mb/s a NIC
-_TRIES = 3
 
 Spoil = Callable[[ExitStack], None]
 
@@ -64,30 +63,15 @@ def _run(directory: Path, scale: dict[str, int], stage: str = "", spoil: Spoil |
     return outcome
 
 
-def _reasons(outcome: Outcome) -> str:
-    return "\n".join(str(reason) for fabric in outcome.fabrics for reason in fabric.verdict.reasons)
-
-
 @pytest.fixture(scope="module")
 def twin(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The unspoiled run, VALID in at least one of three tries."""
-    heard = []
-    for attempt in range(_TRIES):
-        outcome = _run(tmp_path_factory.mktemp("twin") / str(attempt), _CALM)
-        if outcome.verdict == "VALID":
-            return outcome
-        heard.append(_reasons(outcome))
-    pytest.fail("the unspoiled twin was not VALID in three tries:\n" + "\n--\n".join(heard))
-
-
-def _lab_process(name: str) -> int:
-    """A process of the lab that runs below this one."""
-    return next(pid for pid in descendants(os.getpid()) if command_of(pid).startswith(name))
+    return unspoiled(lambda folder: _run(folder, _CALM), tmp_path_factory)
 
 
 def _inside(*command: str) -> None:
     """Run a command in the lab's network and mount namespaces, talking to its Open vSwitch."""
-    seal = ["nsenter", "-t", str(_lab_process("ovs-vswitchd")), "-n", "-m", "env", "OVS_RUNDIR=/run/emu/ovs"]
+    seal = ["nsenter", "-t", str(lab_process("ovs-vswitchd ")), "-n", "-m", "env", "OVS_RUNDIR=/run/emu/ovs"]
     subprocess.run([*seal, *command], check=True, capture_output=True)
 
 
@@ -102,7 +86,7 @@ def _hog_processors(stack: ExitStack) -> None:
 
 
 def _shrink_buffers(_: ExitStack) -> None:
-    libc, pid = ctypes.CDLL(None, use_errno=True), _lab_process("ovs-vswitchd")
+    libc, pid = ctypes.CDLL(None, use_errno=True), lab_process("ovs-vswitchd ")
     pidfd = os.pidfd_open(pid)
     for fd in os.listdir(f"/proc/{pid}/fd"):
         if not os.readlink(f"/proc/{pid}/fd/{fd}").startswith("socket:"):
@@ -142,32 +126,32 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_busy_processors_are_named(twin: Outcome, folder: Path) -> None:
     outcome = _run(folder, _CALM, "traffic", _hog_processors)
     assert outcome.verdict != "VALID"
-    assert "processors" in _reasons(outcome)
+    assert "processors" in reasons(outcome)
 
 
 def test_small_switch_buffers_are_named(twin: Outcome, folder: Path) -> None:
     outcome = _run(folder, _CALM, "traffic", _shrink_buffers)
     assert outcome.verdict != "VALID"
-    assert "65536" in _reasons(outcome)
-    assert "AF_PACKET" in _reasons(outcome)
+    assert "65536" in reasons(outcome)
+    assert "AF_PACKET" in reasons(outcome)
 
 
 @pytest.mark.parametrize("stage", ["calibrate", "traffic"])
 def test_a_slow_link_is_named(twin: Outcome, folder: Path, stage: str) -> None:
     outcome = _run(folder, _CALM, stage, _slow_a_link)
     assert outcome.verdict != "VALID"
-    assert "t2:1 -> h4:0" in _reasons(outcome)
+    assert "t2:1 -> h4:0" in reasons(outcome)
 
 
 def test_a_flow_on_a_wrong_path_is_named(twin: Outcome, folder: Path) -> None:
     outcome = _run(folder, _CALM, "traffic", _divert_a_flow)
     assert outcome.verdict != "VALID"
-    assert "t1" in _reasons(outcome)
-    assert "rule" in _reasons(outcome)
+    assert "t1" in reasons(outcome)
+    assert "rule" in reasons(outcome)
 
 
 def test_a_rate_beyond_the_datapath_is_named(twin: Outcome, folder: Path) -> None:
     """The twin's scenario at 2 Gb/s a NIC: sixteen of them are far more than any two cores switch."""
     outcome = _run(folder, {"sigma": 20, "beta": 200})
     assert outcome.verdict != "VALID"
-    assert "datapath" in _reasons(outcome)
+    assert "datapath" in reasons(outcome)

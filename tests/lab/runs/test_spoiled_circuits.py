@@ -20,7 +20,7 @@ from emu.measurement import CircuitChange
 from emu.outcome import Outcome
 from emu.progress import Progress
 from emu.runner import run
-from tests.lab.runs.machine import command_of, descendants
+from tests.lab.runs.spoils import lab_process, reasons, unspoiled
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
@@ -44,7 +44,6 @@ workload:
 """TDF 50: the change begins 1 s after time zero and takes 200 ms, of a ring that takes 2.7 s. Every two pods always
 have a circuit: that of t0 and t2 (ports 2 and 5) stays, the others move to other ports."""
 _CHANGE, _DARK = 1.0, 0.2
-_TRIES = 3
 
 Spoil = Callable[[], None]
 
@@ -66,10 +65,6 @@ def _run(directory: Path, spoil: Spoil | None = None) -> Outcome:
     return outcome
 
 
-def _reasons(outcome: Outcome) -> str:
-    return "\n".join(str(reason) for fabric in outcome.fabrics for reason in fabric.verdict.reasons)
-
-
 def _change(outcome: Outcome) -> CircuitChange:
     (change,) = outcome.fabrics[0].measurement.repeats[0].changes
     return change
@@ -78,13 +73,7 @@ def _change(outcome: Outcome) -> CircuitChange:
 @pytest.fixture(scope="module")
 def twin(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The unspoiled run, VALID in at least one of three tries."""
-    heard = []
-    for _ in range(_TRIES):
-        outcome = _run(tmp_path_factory.mktemp("twin") / "run")
-        if outcome.verdict == "VALID":
-            return outcome
-        heard.append(_reasons(outcome))
-    pytest.fail("the unspoiled twin was not VALID in three tries:\n" + "\n--\n".join(heard))
+    return unspoiled(_run, tmp_path_factory)
 
 
 @pytest.fixture
@@ -96,15 +85,11 @@ def folder(tmp_path: Path) -> Path:
 # -- the spoils ------------------------------------------------------------------------------------------------------
 
 
-def _lab_process(name: str) -> int:
-    return next(pid for pid in descendants(os.getpid()) if name in command_of(pid))
-
-
 def _without_rule(in_port: int) -> Spoil:
     """The OCS loses the rule of one port."""
 
     def spoil() -> None:
-        switch = ["nsenter", "-t", str(_lab_process("ovs-vswitchd ")), "-n", "-m", "env", "OVS_RUNDIR=/run/emu/ovs"]
+        switch = ["nsenter", "-t", str(lab_process("ovs-vswitchd ")), "-n", "-m", "env", "OVS_RUNDIR=/run/emu/ovs"]
         rule = ["ovs-ofctl", "-O", "OpenFlow14", "del-flows", "o0", f"in_port={in_port}"]
         subprocess.run([*switch, *rule], check=True, capture_output=True)
 
@@ -115,7 +100,7 @@ def _stopped(process: str, seconds: float, before: float = 0.1) -> Spoil:
     """A process of the lab stands still around the change, from a little before it."""
 
     def spoil() -> None:
-        pid = _lab_process(process)
+        pid = lab_process(process)
         for delay, what in ((0.0, signal.SIGSTOP), (seconds, signal.SIGCONT)):
             threading.Timer(_CHANGE - before + delay, os.kill, (pid, what)).start()
 
@@ -140,29 +125,29 @@ def test_the_twin_has_all_four_figures(twin: Outcome) -> None:
 def test_a_rule_missing_before_the_change_is_named_by_its_circuit(twin: Outcome, folder: Path) -> None:
     outcome = _run(folder, _without_rule(1))
     assert outcome.verdict == "INVALID"
-    assert "no probe passed the circuit o0:1 -> o0:3 before it was to go dark" in _reasons(outcome)
+    assert "no probe passed the circuit o0:1 -> o0:3 before it was to go dark" in reasons(outcome)
 
 
 def test_a_rule_missing_to_the_end_is_named_by_its_switch(twin: Outcome, folder: Path) -> None:
     outcome = _run(folder, _without_rule(2))
     assert outcome.verdict == "INVALID"
-    assert "rule: " in _reasons(outcome)
-    assert "o0" in _reasons(outcome)
+    assert "rule: " in reasons(outcome)
+    assert "o0" in reasons(outcome)
 
 
 def test_a_switch_that_acts_late_is_named(twin: Outcome, folder: Path) -> None:
     """It stands still over DARK and LIGHT: commands were sent in time, and nothing came of them for 100 ms more."""
     outcome = _run(folder, _stopped("ovs-vswitchd ", 0.4))
     assert outcome.verdict != "VALID"
-    assert "4 ms were asked for" in _reasons(outcome)
+    assert "4 ms were asked for" in reasons(outcome)
     assert _change(outcome).late_wall < _DARK / 2
 
 
 def test_a_change_committed_300_ms_late_is_named(twin: Outcome, folder: Path) -> None:
     outcome = _run(folder, _stopped("controllers.process", 0.4))
     assert outcome.verdict == "INVALID"
-    assert "epoch 1" in _reasons(outcome)
-    assert "late, at 200 ms of dark wall time" in _reasons(outcome)
+    assert "epoch 1" in reasons(outcome)
+    assert "late, at 200 ms of dark wall time" in reasons(outcome)
     assert _change(outcome).late_wall > _DARK
 
 
@@ -172,5 +157,5 @@ def test_a_switch_that_does_not_acknowledge_is_named(twin: Outcome, folder: Path
     assert outcome.verdict == "INVALID"
     change = _change(outcome)
     assert re.match(r"aborted: (t\d|o0): ", change.outcome)
-    assert f"the change of circuits was {change.outcome}" in _reasons(outcome)
+    assert f"the change of circuits was {change.outcome}" in reasons(outcome)
     assert (change.data_plane_dark, change.service_dark, change.transport_share) == (None, None, None)
