@@ -21,6 +21,9 @@ from emu.export.trace_events import Event, Process, lanes
 MOST_DETAILED: Final = 20_000
 """Flows of one repeat above which arrows and receivers' slices are left out: viewers get slow on millions of events."""
 
+_Flow = tuple[int, Row]
+"""A flow with its number, which its arrow has."""
+
 
 def write(selection: Selection, stream: BinaryIO) -> None:
     """Write the trace, an event a line."""
@@ -126,21 +129,26 @@ def _circuits(process: Process, rows: Iterable[Row], changes: Iterable[Row]) -> 
 def _flows(process: Process, rows: list[Row], notes: list[str]) -> Iterator[Event]:
     detailed = len(rows) <= MOST_DETAILED
     if not detailed:
-        notes.append(
-            f"{process.name}: {len(rows)} flows; arrows and what hosts receive are left out above {MOST_DETAILED}"
-        )
-    sent = dict(enumerate(sorted(rows, key=_start), start=1))
-    hosts = sorted({_host(row, end) for row in rows for end in ("src", "dst")}, key=lambda host: natural(f"{host}:0"))
-    for host in hosts:
-        mine = [number for number, row in sent.items() if _host(row, "src") == host]
-        yield from _sends(process, host, {number: sent[number] for number in mine}, arrows=detailed)
+        left_out = f"arrows and what hosts receive are left out above {MOST_DETAILED}"
+        notes.append(f"{process.name}: {len(rows)} flows; {left_out}")
+    numbered = list(enumerate(sorted(rows, key=_start), start=1))
+    sent, got = _by_host(numbered, "src"), _by_host([item for item in numbered if _by_packets(item[1])], "dst")
+    for host in sorted({*sent, *got}, key=lambda host: natural(f"{host}:0")):
+        yield from _sends(process, host, sent.get(host, []), arrows=detailed)
         if detailed:
-            got = {number: row for number, row in sent.items() if _host(row, "dst") == host and _by_packets(row)}
-            yield from _receives(process, host, got)
+            yield from _receives(process, host, got.get(host, []))
 
 
-def _sends(process: Process, host: str, rows: dict[int, Row], *, arrows: bool) -> Iterator[Event]:
-    for (number, row), lane in lanes(rows.items(), lambda item: _span(item[1])):
+def _by_host(flows: Iterable[_Flow], end: str) -> dict[str, list[_Flow]]:
+    """Flows by the host at one of their ends."""
+    hosts: dict[str, list[_Flow]] = defaultdict(list)
+    for flow in flows:
+        hosts[split(nic_of(text(flow[1], end)))[0]].append(flow)
+    return hosts
+
+
+def _sends(process: Process, host: str, flows: list[_Flow], *, arrows: bool) -> Iterator[Event]:
+    for (number, row), lane in lanes(flows, lambda item: _span(item[1])):
         name, thread = f"to {text(row, 'dst')}", _laned(f"{host} sends", lane)
         args = {"id": text(row, "id"), "phase": text(row, "phase"), "how": text(row, "how")}
         numbers = _numbers(row, "bytes", "fct_s", "ideal_s", "slowdown", "retransmits")
@@ -149,8 +157,8 @@ def _sends(process: Process, host: str, rows: dict[int, Row], *, arrows: bool) -
             yield process.arrow(thread, "transfer", real(row, "start_s"), number, ends=False)
 
 
-def _receives(process: Process, host: str, rows: dict[int, Row]) -> Iterator[Event]:
-    for (number, row), lane in lanes(rows.items(), lambda item: _reading(item[1])):
+def _receives(process: Process, host: str, flows: list[_Flow]) -> Iterator[Event]:
+    for (number, row), lane in lanes(flows, lambda item: _reading(item[1])):
         start, end = _reading(row)
         thread, args = _laned(f"{host} receives", lane), {"id": text(row, "id"), "phase": text(row, "phase")}
         yield process.slice(thread, "transfer", f"from {text(row, 'src')}", start, end, args)
@@ -205,10 +213,6 @@ def _committed(change: Row) -> bool:
 
 def _by_packets(flow: Row) -> bool:
     return flow["how"] == "packets"
-
-
-def _host(flow: Row, end: str) -> str:
-    return split(nic_of(text(flow, end)))[0]
 
 
 def _laned(name: str, lane: int) -> str:
