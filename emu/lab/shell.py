@@ -1,147 +1,47 @@
-"""The prompt inside a lab: Mininet's own, and commands for what Mininet does not know.
+"""The commands of the prompt inside a lab: Mininet's own, and those for what Mininet does not know.
 
 Every command of Mininet's works on the lab's hosts and switches. Replaced are those that would disturb the lab or hang
 in it: `pingall` and its kin open TCP connections (a ping to an unlit pod would be waited for, one after the other),
-`switch NAME start` brings back what emu had installed, `dpctl` speaks the bridges' OpenFlow version. Added are
-`circuits`, `light`, `dark`, `epoch`, `routes` and `counters`; `links` also tells rates.
-
-It speaks through Mininet's log, as Mininet's prompt does.
+`iperf` is iperf3, `link` cuts cables without making hosts forget their routes, `switch NAME start` brings back what emu
+had installed, `dpctl` speaks the bridges' OpenFlow version. Added are `circuits`, `light`, `dark`, `epoch`, `routes`
+and `counters`; `links` also tells rates.
 """
 
 from __future__ import annotations
 
-import inspect
-import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from select import POLLIN, poll
 from typing import Any
 
-from controllers.channel import ControllerError
 from controllers.epochs import CircuitError
 from emu.errors import EmuError
 from emu.lab import shell_tables as tables
 from emu.lab.crosscheck import iperf3_rate
 from emu.lab.lab import Lab
-from emu.lab.mininet_package import ensure_mininet
 from emu.lab.openvswitch import run
 from emu.lab.reachability import Probe
 from emu.lab.shell_circuits import Changed, Optics
+from emu.lab.shell_prompt import LabPrompt, output
 from emu.scale import Scale
 from emu.scenario.build import BuiltFabric
 from emu.units import format_rate
 from topologies.fabric import FabricError, Kind, Port
 
-ensure_mininet()
-
-from mininet.cli import CLI  # noqa: E402 - Mininet must have been found first
-from mininet.log import lg, output, setLogLevel  # noqa: E402
-
 _PATIENCE = 1.2
 """Wall seconds to wait for a connection: a SYN that was lost comes again after one."""
 _ATTEMPTS = 10
-_REFUSALS = (EmuError, CircuitError, FabricError, ControllerError)
 
 
-class Shell(CLI):  # type: ignore[misc]  # Mininet is untyped
-    """Mininet's prompt in a lab; talks until the user leaves. `refused` counts the commands that could not be used."""
-
-    prompt = "mininet> "
-    doc_header = "Commands (help COMMAND explains one):"
+class Shell(LabPrompt):
+    """The prompt of one lab."""
 
     def __init__(self, lab: Lab, built: BuiltFabric, optics: Optics, scale: Scale) -> None:
-        """Talk at once, with the standard input."""
+        """Talk at once, with the standard input, until the user leaves."""
         self.lab, self.built, self.optics, self.scale = lab, built, optics, scale
         self.fabric = lab.fabric
-        self.refused = 0
-        self._prepare_output()
-        if not os.isatty(sys.stdin.fileno()):
-            self.prompt = ""
-        super().__init__(lab.net, stdin=sys.stdin)
-
-    def _prepare_output(self) -> None:
-        """Let Mininet's log, where its prompt writes, go to the standard output, errors too, in their order."""
-        for stream in (sys.stdout, sys.stderr):
-            stream.reconfigure(line_buffering=True, errors="replace")  # type: ignore[union-attr]
-        lg.ch.setStream(sys.stdout)
-        setLogLevel("output")
-
-    @classmethod
-    def initReadline(cls) -> None:
-        """Edit lines, and complete them by tab, but keep no history: a shell leaves no file behind. Mininet's name."""
-        if os.isatty(0):
-            import readline  # noqa: F401, PLC0415 - importing it is what makes `input` use it
-
-    def run(self) -> None:
-        """Say what there is, then talk."""
-        if self.prompt:
-            output(tables.welcome(self.fabric, self.optics.epoch, self.scale))
-        super().run()
-
-    # -- how commands go -------------------------------------------------------------------------------------------
-
-    def onecmd(self, line: str) -> bool | None:
-        """Do one command; what it refuses, and what goes wrong in it, is a line and not the end of the shell."""
-        try:
-            stop: bool | None = super().onecmd(line)
-        except _REFUSALS as error:
-            self._refuse(str(error))
-        except Exception as error:  # Mininet's commands raise whatever they meet
-            self._refuse(f"{type(error).__name__}: {error}")
-        else:
-            return stop
-        return None
-
-    def emptyline(self) -> None:
-        """Do nothing. Mininet's name."""
-
-    def default(self, line: str) -> None:
-        """Run a command on a node: `h0 COMMAND`; names of hosts in it stand for their addresses."""
-        word, _, _ = line.strip().partition(" ")
-        if word in self.mn:
-            super().default(line)
-        else:
-            self._refuse(f"there is no command or node {word!r}; `help` and `nodes` list what there is")
-
-    def waitForNode(self, node: Any) -> None:  # noqa: ANN401
-        """Show what a node's command prints until it ends. Mininet's name.
-
-        At a terminal keys go to the command; the rest of a script does not, since its lines are for the shell.
-        """
-        if self.isatty():
-            super().waitForNode(node)
-            return
-        poller = poll()
-        poller.register(node.stdout, POLLIN)
-        while node.waiting:
-            try:
-                poller.poll()
-                output(node.monitor())
-            except KeyboardInterrupt:
-                node.sendInt()
-
-    def completenames(self, text: str, *ignored: Any) -> list[str]:  # noqa: ANN401
-        """Commands and nodes that begin with `text`."""
-        return [*super().completenames(text, *ignored), *(name for name in self.mn if name.startswith(text))]
-
-    def completedefault(self, text: str, *_: Any) -> list[str]:  # noqa: ANN401
-        """Nodes that begin with `text`."""
-        return [name for name in self.mn if name.startswith(text)]
-
-    def _refuse(self, why: str) -> None:
-        self.refused += 1
-        output(f"*** {why}\n")
-
-    def do_help(self, line: str) -> None:
-        """List the commands, or explain one: help [COMMAND]"""
-        text = inspect.getdoc(getattr(type(self), f"do_{line.strip()}", None)) if line.strip() else None
-        if text:
-            output(f"{text}\n")
-        else:
-            super().do_help(line)
+        super().__init__(lab.net, tables.welcome(lab.fabric, optics.epoch, scale))
 
     # -- circuits --------------------------------------------------------------------------------------------------
 

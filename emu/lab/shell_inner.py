@@ -71,6 +71,8 @@ def _take(terminal: Sequence[int]) -> None:
     for standard, descriptor in enumerate(terminal):
         os.dup2(descriptor, standard)
         os.close(descriptor)
+    # Python's own streams keep what they knew of the room's pipe and log, which could be sought in, for one.
+    sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, errors="replace", closefd=False) for n in (1, 2))
 
 
 if __name__ == "__main__":
