@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -76,7 +75,9 @@ class Recorder:
             yield
             time.sleep(_DRAIN)
         finally:  # an interrupt does not wait for the last frames
-            links = [session.stop() for session in sessions]
+            for session in sessions:
+                session.end()
+            links = [session.result() for session in sessions]
             self._keep(number, links, lab)
 
     # -- helpers -----------------------------------------------------------------
@@ -121,6 +122,7 @@ class _Session:
     def __init__(self, link: CapturedLink, folder: Path, command: list[str]) -> None:
         self._link, self._file, self._command = link, folder / link.file, command
         self._process: subprocess.Popen[bytes] | None = None
+        self._full = False
 
     def start(self, namespace: AbstractContextManager[None]) -> None:
         with self._file.open("wb") as out, namespace:
@@ -139,20 +141,23 @@ class _Session:
             said.append(line.decode(errors="replace").strip())
         raise LabError(f"tcpdump cannot capture {self._link.link}: {'; '.join(said) or 'it ended'}")
 
-    def stop(self) -> CapturedLink:
-        """End it; the link with what came out."""
+    def end(self) -> None:
+        """Ask it to end, if it has not reached its limit."""
+        if self._process is not None:
+            self._full = self._process.poll() == 0
+            self._process.terminate()  # and not SIGINT, which programs that a shell starts in the background ignore
+
+    def result(self) -> CapturedLink:
+        """Wait for its end; the link with what came out."""
         if self._process is None:
             return self._link
-        full = self._process.poll() == 0
-        if not full:
-            self._process.send_signal(signal.SIGINT)
         try:
             _, said = self._process.communicate(timeout=_END)
         except subprocess.TimeoutExpired:
             self._process.kill()
             _, said = self._process.communicate()
         lost = _LOST.search(said.decode(errors="replace"))
-        return replace(self._link, full=full, lost=int(lost[1]) if lost else 0)
+        return replace(self._link, full=self._full, lost=int(lost[1]) if lost else 0)
 
 
 def _notes(repeat: CapturedRepeat) -> list[str]:

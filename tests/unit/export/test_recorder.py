@@ -20,9 +20,9 @@ from topologies.fabric import Fabric, Kind, Port
 
 LISTENS = """\
 #!/bin/sh
+trap 'echo "7 packets captured" >&2; echo "LOST packets dropped by kernel" >&2; exit 0' TERM
 echo "$@"
 echo "tcpdump: listening on here" >&2
-trap 'echo "7 packets captured" >&2; echo "LOST packets dropped by kernel" >&2; exit 0' INT
 AFTER
 while :; do sleep 0.05; done
 """
