@@ -105,7 +105,7 @@ BUILT_IN = ("static", "scheduled", "one-shot", "templates")
 def own_policy(name: str, function: Callable[..., Any]) -> type[OwnPolicy]:
     """The schema of a policy of the user's own. Raises InputError for options that no scenario can give."""
     try:
-        return options.model_of(name, plugins.options(function), OwnPolicy)
+        return options.model_of("policy", name, plugins.options(function), OwnPolicy)
     except ValueError as error:
         raise InputError(f"policy {name}: {error}") from error
 

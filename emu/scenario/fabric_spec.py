@@ -138,6 +138,6 @@ def model_of(builder: registry.Builder) -> type[FabricSpec]:
     # What the fabric is called is no parameter of it.
     parameters = [parameter for parameter in registry.parameters(builder) if parameter.name != "name"]
     try:
-        return options.model_of(builder.__name__, parameters, FabricSpec)
+        return options.model_of("fabric", builder.__name__, parameters, FabricSpec)
     except ValueError as error:
         raise FabricError(f"builder {builder.__name__}: {error}") from error

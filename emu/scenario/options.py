@@ -19,15 +19,15 @@ _MOST = 1_000_000
 """Of any whole number that a function takes: its loops end."""
 
 
-def model_of(name: str, parameters: Iterable[Parameter], base: type[_Spec]) -> type[_Spec]:
-    """A subclass of `base` with a field for each parameter.
+def model_of(what: str, name: str, parameters: Iterable[Parameter], base: type[_Spec]) -> type[_Spec]:
+    """A subclass of `base` with a field for each parameter. what: fabric, policy or workload.
 
     Raises ValueError for a parameter with a type that no scenario can give, or with the name of a field of `base`.
     """
     fields: dict[str, Any] = {}
     for parameter in parameters:
         if parameter.name in base.model_fields:
-            raise ValueError(f"{parameter.name} is a key that all have; rename it")
+            raise ValueError(f"{parameter.name} is a key of every {what}; rename it")
         fields[parameter.name] = (_field(parameter.type), parameter.default)
     try:
         model: type[_Spec] = create_model(f"{name}_{base.__name__}", __base__=base, **fields)

@@ -199,7 +199,7 @@ class OwnWorkload(Strict):
 def own_workload(name: str, function: Callable[..., Any]) -> type[OwnWorkload]:
     """The schema of a workload of the user's own. Raises InputError for options that no scenario can give."""
     try:
-        return options.model_of(name, plugins.options(function), OwnWorkload)
+        return options.model_of("workload", name, plugins.options(function), OwnWorkload)
     except ValueError as error:
         raise InputError(f"workload {name}: {error}") from error
 
