@@ -9,11 +9,14 @@ import ipaddress
 from typing import Any
 
 from controllers.channel import FlowCount
-from controllers.tables import Rule, address_number
+from controllers.tables import INNER_PORTS, Rule, address_number
 
 _IPV4 = 0x0800
 _ALL_ONES = 0xFFFFFFFF
 _MAX_PRIORITY = 0xFFFF
+_NO_PORT = 0
+_ENTRY, _ALL_16_BITS = "in_port_nxm", 15
+"""Nicira's field for the port of entry, which can be loaded; and how its extension writes "bits 0 to 15"."""
 _MAX_PORT = 0xFFFFFF00  # OFPP_MAX: numbers above it are reserved ports such as FLOOD and CONTROLLER
 
 
@@ -36,8 +39,10 @@ def check_rule(rule: Rule) -> None:
 def add_rule(datapath: Any, rule: Rule) -> Any:  # noqa: ANN401
     """The message that adds a rule, or replaces the one of the same match and priority."""
     parser, ofproto = datapath.ofproto_parser, datapath.ofproto
-    output = parser.OFPActionOutput(rule.out_port)
-    instructions = [parser.OFPInstructionActions(ofproto.OFPIT_APPLY_ACTIONS, [output])]
+    actions = [parser.OFPActionOutput(rule.out_port)]
+    if rule.hairpin:  # a switch drops what would leave by its port of entry, unless it forgets which that was
+        actions.insert(0, parser.NXActionRegLoad(_ALL_16_BITS, _ENTRY, _NO_PORT))
+    instructions = [parser.OFPInstructionActions(ofproto.OFPIT_APPLY_ACTIONS, actions)]
     return _flow_mod(datapath, rule, ofproto.OFPFC_ADD, instructions)
 
 
@@ -66,11 +71,12 @@ def request_flows(datapath: Any) -> Any:  # noqa: ANN401
 
 def read_entry(entry: Any) -> FlowCount | str:  # noqa: ANN401
     """A flow entry as a rule with its counters, or its description if it is not of a Rule's shape."""
-    output = _only_output(entry)
+    output, hairpin = _only_output(entry)
     match = dict(entry.match.items())
     ethernet = match.pop("eth_type", None)
     port, destination = match.pop("in_port", None), match.pop("ipv4_dst", None)
-    circuit = port is not None and ethernet is None and destination is None
+    inner = port is not None and port >= INNER_PORTS
+    circuit = port is not None and ethernet == (_IPV4 if inner else None) and destination is None and not hairpin
     route = port is None and ethernet == _IPV4
     if output is None or match or entry.table_id != 0 or not (circuit or route):
         return f"table {entry.table_id}, priority {entry.priority}, {entry.match}, {entry.instructions}"
@@ -78,14 +84,16 @@ def read_entry(entry: Any) -> FlowCount | str:  # noqa: ANN401
         rule = Rule(entry.priority, output, in_port=port)
     else:
         address, mask = _address_and_mask(destination)
-        rule = Rule(entry.priority, output, destination=address, mask=mask)
+        rule = Rule(entry.priority, output, destination=address, mask=mask, hairpin=hairpin)
     return FlowCount(rule, entry.packet_count, entry.byte_count)
 
 
 def _match(datapath: Any, rule: Rule) -> Any:  # noqa: ANN401
     parser = datapath.ofproto_parser
     if rule.in_port is not None:
-        return parser.OFPMatch(in_port=rule.in_port)
+        # Behind a queue only traffic goes on, not what opens the queue.
+        kind = {"eth_type": _IPV4} if rule.in_port >= INNER_PORTS else {}
+        return parser.OFPMatch(in_port=rule.in_port, **kind)
     if rule.mask == 0:  # a wildcarded field is left out, not masked with zero
         return parser.OFPMatch(eth_type=_IPV4)
     address, mask = ipaddress.IPv4Address(rule.destination or 0), ipaddress.IPv4Address(rule.mask)
@@ -105,13 +113,15 @@ def _flow_mod(datapath: Any, rule: Rule, command: int, instructions: list[Any]) 
     )
 
 
-def _only_output(entry: Any) -> int | None:  # noqa: ANN401
-    """The port of an entry that does nothing but send to one port, else None."""
+def _only_output(entry: Any) -> tuple[int | None, bool]:  # noqa: ANN401
+    """The port of an entry that does nothing but send to one port, else None; and whether it forgets the one of entry
+    first."""
     if len(entry.instructions) != 1:
-        return None
-    actions = getattr(entry.instructions[0], "actions", [])
-    port = getattr(actions[0], "port", None) if len(actions) == 1 else None
-    return port if isinstance(port, int) and port <= _MAX_PORT else None
+        return None, False
+    actions = list(getattr(entry.instructions[0], "actions", []))
+    hairpin = len(actions) == 2 and getattr(actions[0], "dst", "") == _ENTRY and actions[0].value == _NO_PORT
+    port = getattr(actions[-1], "port", None) if len(actions) == 1 + hairpin else None
+    return (port if isinstance(port, int) and port <= _MAX_PORT else None), hairpin
 
 
 def _address_and_mask(destination: str | tuple[str, str] | None) -> tuple[int, int]:
