@@ -9,7 +9,7 @@ import ipaddress
 from typing import Any
 
 from controllers.channel import FlowCount
-from controllers.tables import INNER_PORTS, Rule, address_number
+from controllers.tables import Rule, address_number
 
 _IPV4 = 0x0800
 _ALL_ONES = 0xFFFFFFFF
@@ -75,8 +75,7 @@ def read_entry(entry: Any) -> FlowCount | str:  # noqa: ANN401
     match = dict(entry.match.items())
     ethernet = match.pop("eth_type", None)
     port, destination = match.pop("in_port", None), match.pop("ipv4_dst", None)
-    inner = port is not None and port >= INNER_PORTS
-    circuit = port is not None and ethernet == (_IPV4 if inner else None) and destination is None and not hairpin
+    circuit = port is not None and ethernet is None and destination is None and not hairpin
     route = port is None and ethernet == _IPV4
     if output is None or match or entry.table_id != 0 or not (circuit or route):
         return f"table {entry.table_id}, priority {entry.priority}, {entry.match}, {entry.instructions}"
@@ -91,9 +90,7 @@ def read_entry(entry: Any) -> FlowCount | str:  # noqa: ANN401
 def _match(datapath: Any, rule: Rule) -> Any:  # noqa: ANN401
     parser = datapath.ofproto_parser
     if rule.in_port is not None:
-        # Behind a queue only traffic goes on, not what opens the queue.
-        kind = {"eth_type": _IPV4} if rule.in_port >= INNER_PORTS else {}
-        return parser.OFPMatch(in_port=rule.in_port, **kind)
+        return parser.OFPMatch(in_port=rule.in_port)
     if rule.mask == 0:  # a wildcarded field is left out, not masked with zero
         return parser.OFPMatch(eth_type=_IPV4)
     address, mask = ipaddress.IPv4Address(rule.destination or 0), ipaddress.IPv4Address(rule.mask)
@@ -114,8 +111,7 @@ def _flow_mod(datapath: Any, rule: Rule, command: int, instructions: list[Any]) 
 
 
 def _only_output(entry: Any) -> tuple[int | None, bool]:  # noqa: ANN401
-    """The port of an entry that does nothing but send to one port, else None; and whether it forgets the one of entry
-    first."""
+    """The one port that an entry sends to, None if it does anything else; and whether it forgets that of entry."""
     if len(entry.instructions) != 1:
         return None, False
     actions = list(getattr(entry.instructions[0], "actions", []))
