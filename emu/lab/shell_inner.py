@@ -76,7 +76,8 @@ def _take(terminal: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # until there is a prompt; the room says `stop` if it is interrupted
+    # Deaf until there is a prompt (the room says `stop` if it is interrupted), but not SIG_IGN: hosts would inherit it.
+    signal.signal(signal.SIGINT, lambda *_: None)
     heard = Words(os.fdopen(os.dup(0), "rb", buffering=0))
     given, *ends = (int(argument) for argument in sys.argv[1:])
     kept = os.fdopen(os.dup(2), "wb", buffering=0)  # the log, when the terminal has taken the standard error's place
