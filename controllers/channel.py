@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from controllers.tables import Rule, Table
+from controllers.gates import Gate
+from controllers.tables import INNER_PORTS, Rule, Table
 
 
 class ControllerError(RuntimeError):
@@ -47,8 +48,9 @@ class RuleChange:
 
     @property
     def optical(self) -> bool:
-        """True if these are cross-connects of an OCS: rules that match the port of entry."""
-        return any(rule.in_port is not None for rule in (*self.delete, *self.add))
+        """True if these are cross-connects of an OCS: rules that match the port of entry, and no port of its own."""
+        entries = (rule.in_port for rule in (*self.delete, *self.add))
+        return any(entry is not None and entry < INNER_PORTS for entry in entries)
 
 
 Changes = Mapping[int, RuleChange]
@@ -72,6 +74,7 @@ class Prepare:
     light: what comes `reconfiguration_ns` after the circuits went dark: new circuits, then the routes that use them.
     at_ns: the asked instant, or None for as soon as it is ready.
     detour: what packet switches change `ahead_ns` before that instant, so that the circuits' queues run empty.
+    shut: queues that are closed then. release: those that are opened after the light.
     """
 
     change: str
@@ -81,6 +84,8 @@ class Prepare:
     reconfiguration_ns: int
     detour: dict[int, RuleChange] = field(default_factory=dict)
     ahead_ns: int = 0
+    shut: tuple[Gate, ...] = ()
+    release: tuple[Gate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+INNER_PORTS = 0x8000
+"""Ports of a packet switch from here on are its own: both ends of its queues (see `controllers.voq`), not wired."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Rule:
@@ -16,7 +19,7 @@ class Rule:
 
     priority: the highest that matches wins.
     destination, mask: an IPv4 destination under an arbitrary bit mask, both as integers (packet switches).
-    in_port: the port of entry (circuit switches).
+    in_port: the port of entry (circuit switches, and packet switches behind queues of their own).
     hairpin: whether packets may leave by the port that they came in by, which an OpenFlow `output` refuses by itself.
         Only one-way circuits need it, where the two directions of a port lead to different places.
     """

@@ -11,6 +11,8 @@ from topologies.fabric import Fabric, Kind, Port
 
 QUEUE_FLOOR = 64
 """Frames that every queue holds at least, whatever the scaled limit says: below it TCP could not fill a link."""
+_BEHIND = 4
+"""Frames that a queue of `hold` may have let go and that have not left by the uplink: a bucket's, and the shaper's."""
 _MOMENT = 0.005
 """Wall seconds that what has left a queue may still be inside a switch, on a busy machine."""
 
@@ -40,7 +42,22 @@ def emptying_time(fabric: Fabric, emulation: Emulation, scale: Scale) -> float:
     return full + max(link.delay for link in links) * scale.tdf + _MOMENT
 
 
+def holding_time(fabric: Fabric, emulation: Emulation, scale: Scale) -> float:
+    """Wall seconds until what queues of `hold` had let go when they were closed has crossed its circuit."""
+    links = [fabric.link(port) for port in uplinks(fabric)]
+    if not links:
+        return 0.0
+    frames = 8 * _BEHIND * (emulation.mtu + FRAME_OVERHEAD) * scale.beta / min(link.rate for link in links)
+    return frames + max(link.delay for link in links) * scale.tdf + _MOMENT
+
+
+def moving_time(fabric: Fabric, dark: Dark, emulation: Emulation, scale: Scale) -> float:
+    """Wall seconds before circuits go dark at which their traffic takes a detour or is held; 0 if it does neither."""
+    times = {"detour": emptying_time, "hold": holding_time}
+    return times[dark.mode](fabric, emulation, scale) if dark.mode in times else 0.0
+
+
 def decision_leads(fabric: Fabric, dark: Dark, emulation: Emulation, scale: Scale) -> tuple[float, float]:
-    """Modelled seconds from a decision on circuits to the dark time for it, and those of them that a detour takes."""
-    detour = emptying_time(fabric, emulation, scale) if dark.mode == "detour" else 0.0
-    return (DECISION_LEAD + detour) / scale.tdf, detour / scale.tdf
+    """Modelled seconds from a decision on circuits to the dark time for it, and those of them that `moving_time` is."""
+    moving = moving_time(fabric, dark, emulation, scale)
+    return (DECISION_LEAD + moving) / scale.tdf, moving / scale.tdf

@@ -34,6 +34,7 @@ from controllers.channel import (
     SwitchLost,
     Verify,
 )
+from controllers.gates import Gates
 from controllers.ofp.bundles import Bundle, fill, replacing
 from controllers.ofp.change import Change, Reply, StopNote
 from controllers.ofp.flows import check_rule
@@ -73,6 +74,7 @@ class FabricApp(App):
         self._switches: dict[int, Switch] = {}
         self._tables: dict[int, Table] = {}
         self._changes: dict[str, Change] = {}
+        self._gates = Gates()
         self._committed: set[str] = set()
         self._server = EngineServer(socket, self._on_request, on_gone)
         self._server.emit(Hello(VERSION))
@@ -215,7 +217,7 @@ class FabricApp(App):
         self._refuse_if_changing(dpids)
         switches = {dpid: self._switch(dpid) for dpid in dpids}
         restore = {dpid: self._restoring(request, dpid) for dpid in dpids}
-        change = Change(request, switches, restore, self)
+        change = Change(request, switches, restore, self, self._gates)
         self._changes[request.change] = change
         hub.spawn(change.run, reply)
 

@@ -37,6 +37,7 @@ from controllers.channel import (
     Staged,
     Stamps,
 )
+from controllers.gates import Gate, Gates
 from controllers.ofp.bundles import Bundle, changing, fill, refresh
 from controllers.ofp.switch import Switch, SwitchError, deadline_in
 from controllers.ryu_api import SLEEP_GRAIN_NS, hub
@@ -98,10 +99,15 @@ class Change:
 
     switches: those it touches, connected.
     restore: what brings each of them back to the old epoch, from wherever the change is stopped.
+    gates: what closes and opens queues.
     """
 
-    def __init__(self, request: Prepare, switches: Mapping[int, Switch], restore: Changes, owner: Owner) -> None:
+    def __init__(
+        self, request: Prepare, switches: Mapping[int, Switch], restore: Changes, owner: Owner, gates: Gates
+    ) -> None:
         self.request = request
+        self._gates = gates
+        self._shut: tuple[Gate, ...] = ()
         self.dpids = frozenset(switches)
         self._owner = owner
         self._plans: dict[Stage, Changes] = {
@@ -149,10 +155,7 @@ class Change:
     # -- stages -------------------------------------------------------------------------------------------------------
 
     def _fire(self, at_ns: int) -> Committed:
-        if self.request.detour:
-            moving_ns = at_ns - self.request.ahead_ns
-            self._wait_until(moving_ns, "detour", "dark", "light", "restore")
-            self._commit("detour", moving_ns)
+        self._move_away(at_ns - self.request.ahead_ns)
         self._wait_until(at_ns, "dark", "light", "restore")
         dark = self._commit("dark", at_ns)
         began_ns = max((stamps.sent_ns for stamps in dark.switches.values() if stamps.optical), default=dark.sent_ns)
@@ -160,7 +163,18 @@ class Change:
         light_ns = began_ns + self.request.reconfiguration_ns
         self._wait_until(light_ns, "light", "restore")
         light = self._commit("light", light_ns)
+        self._gates.release(self.request.release)
         return Committed(self.request.change, dark, light)
+
+    def _move_away(self, at_ns: int) -> None:
+        """Before it gets dark: traffic takes its detour, or is held."""
+        if not (self.request.detour or self.request.shut):
+            return
+        self._wait_until(at_ns, "detour", "dark", "light", "restore")
+        self._shut = self.request.shut
+        self._gates.shut(self._shut)
+        if self.request.detour:
+            self._commit("detour", at_ns)
 
     def _commit(self, stage: Stage, asked_ns: int) -> Staged:
         """Commit a stage's bundles, set after set. Raises SwitchError for the first switch that fails."""
@@ -193,9 +207,18 @@ class Change:
         for bundle in self._waiting("detour", "dark", "light"):
             bundle.discard()
         if not self._touched:
-            return "discarded", []
+            return "discarded", self._reopen()
         failures = [failure for dpid in self._restore_order() if (failure := self._restore(dpid))]
+        failures += self._reopen()
         return ("failed" if failures else "restored"), failures
+
+    def _reopen(self) -> list[str]:
+        """Let go what was held for the change; says what failed."""
+        try:
+            self._gates.release(self._shut)
+        except OSError as error:
+            return [str(error)]
+        return []
 
     def _restore_order(self) -> list[int]:
         """Circuits first: a route that is moved back must find its light."""

@@ -9,7 +9,7 @@ import ipaddress
 from typing import Any
 
 from controllers.channel import FlowCount
-from controllers.tables import Rule, address_number
+from controllers.tables import INNER_PORTS, Rule, address_number
 
 _IPV4 = 0x0800
 _ALL_ONES = 0xFFFFFFFF
@@ -75,7 +75,8 @@ def read_entry(entry: Any) -> FlowCount | str:  # noqa: ANN401
     match = dict(entry.match.items())
     ethernet = match.pop("eth_type", None)
     port, destination = match.pop("in_port", None), match.pop("ipv4_dst", None)
-    circuit = port is not None and ethernet is None and destination is None and not hairpin
+    inner = port is not None and port >= INNER_PORTS
+    circuit = port is not None and ethernet == (_IPV4 if inner else None) and destination is None and not hairpin
     route = port is None and ethernet == _IPV4
     if output is None or match or entry.table_id != 0 or not (circuit or route):
         return f"table {entry.table_id}, priority {entry.priority}, {entry.match}, {entry.instructions}"
@@ -90,7 +91,9 @@ def read_entry(entry: Any) -> FlowCount | str:  # noqa: ANN401
 def _match(datapath: Any, rule: Rule) -> Any:  # noqa: ANN401
     parser = datapath.ofproto_parser
     if rule.in_port is not None:
-        return parser.OFPMatch(in_port=rule.in_port)
+        # Behind a queue only traffic goes on, not what opens the queue.
+        kind = {"eth_type": _IPV4} if rule.in_port >= INNER_PORTS else {}
+        return parser.OFPMatch(in_port=rule.in_port, **kind)
     if rule.mask == 0:  # a wildcarded field is left out, not masked with zero
         return parser.OFPMatch(eth_type=_IPV4)
     address, mask = ipaddress.IPv4Address(rule.destination or 0), ipaddress.IPv4Address(rule.mask)

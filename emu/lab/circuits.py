@@ -13,6 +13,7 @@ from controllers.client import Answered
 from controllers.dark import DROP, Dark
 from controllers.decisions import Decision
 from controllers.epochs import Epoch, EpochChange
+from controllers.gates import Gate
 from controllers.keeper import Keeper
 from controllers.loads import Load
 from controllers.policies.protocol import CircuitPolicy
@@ -71,7 +72,7 @@ class LabCircuits:
         """`initial` must be installed already; nothing is decided before `use`.
 
         witness: told of every change. dark: what becomes of traffic in the dark. ahead: wall seconds before circuits go
-        dark at which a detour begins.
+        dark at which a detour begins, or traffic is held.
         """
         self.changes: list[CircuitChange] = []
         self._control, self._loop = control, loop
@@ -79,7 +80,7 @@ class LabCircuits:
         self._installed = initial
         self._pending: EpochChange | None = None
         self._witness = witness
-        self._dark, self._ahead = dark, ahead if dark.mode == "detour" else 0.0
+        self._dark, self._ahead = dark, ahead if dark.mode in ("detour", "hold") else 0.0
         self._clock = ModelClock(1.0)
         self._keeper = self._new_keeper(lambda: ())
         loop.watch(control.client.fileno(), select.EPOLLIN, lambda _: self.poll())
@@ -153,15 +154,25 @@ class LabCircuits:
             tables = self._control.tables(self._installed)
             self._witness.begin(self._installed, change.epoch, tables, at_ns, dark)
         ahead = round(self._ahead * 1e9) if at_ns is not None else 0  # nothing moves: nothing has to move on
-        name = self._control.name_of(change)
+        shut, release = self._queues(change)
+        prepare = Prepare(
+            *(self._control.name_of(change), step.dark, step.light, at_ns, dark, step.detour, ahead, shut, release)
+        )
         with as_lab_error("circuits"):
-            self._control.client.submit(Prepare(name, step.dark, step.light, at_ns, dark, step.detour, ahead))
+            self._control.client.submit(prepare)
+
+    def _queues(self, change: EpochChange) -> tuple[tuple[Gate, ...], tuple[Gate, ...]]:
+        """Those that hold traffic in this change, and those that let it go afterwards."""
+        control, old, new = self._control, self._installed, change.epoch
+        if control.holding is None:
+            return (), ()
+        return control.holding.change(old, new, control.realised(old), control.realised(new))
 
     def _transition(self, change: EpochChange) -> Transition:
         control, old, new = self._control, self._installed, change.epoch
         optical = frozenset(node.name for node in control.fabric.ocses)
         between = control.tables(with_dark(old, new)) if self._dark.mode == "detour" else None
-        return transition(control.tables(old), control.tables(new), optical, control.dpids, between)
+        return transition(control.realised(old), control.realised(new), optical, control.dpids, between)
 
     @property
     def busy(self) -> bool:

@@ -15,6 +15,7 @@ from controllers.process import ControllerProcess
 from controllers.routes import routes
 from controllers.tables import Tables
 from emu.lab.errors import LabError
+from emu.lab.holding import Holding
 from emu.lab.network import CONTROLLER, datapath_id
 from topologies.fabric import Fabric, Kind
 
@@ -42,6 +43,8 @@ class Control:
         self._client: ControllerClient | None = None
         self._numbers = count(1)
         self._tables: dict[frozenset[OcsCircuit], Tables] = {}
+        self.holding: Holding | None = None
+        """The queues of a lab that holds traffic in the dark."""
 
     def start(self) -> str:
         """Start the process; returns the name and version of its OpenFlow library."""
@@ -80,11 +83,19 @@ class Control:
             raise LabError(f"the tables of epoch {epoch.number} are refused: {error}") from error
         return tables
 
+    def realised(self, epoch: Epoch) -> Tables:
+        """The tables of an epoch as switches hold them: with the queues that hold traffic, if there are any."""
+        return self.tables(epoch) if self.holding is None else self.holding.realised(epoch, self.tables(epoch))
+
     def install(self, epoch: Epoch) -> int:
         """Make every switch hold exactly the epoch's tables, read back; returns the number of rules."""
-        tables = {self.dpids[switch]: table for switch, table in self.tables(epoch).items()}
+        realised = self.realised(epoch)
+        tables = {self.dpids[switch]: table for switch, table in realised.items()}
         with as_lab_error("install"):
-            return self.client.install(tables, _TIMEOUT).rules
+            rules = self.client.install(tables, _TIMEOUT).rules
+        if self.holding is not None:
+            self.holding.follow(realised)
+        return rules
 
     def name_of(self, change: EpochChange) -> str:
         """A name for one change that no other has: repeats in one lab go through the same epochs again."""

@@ -19,6 +19,7 @@ from controllers.circuits import darkened
 from controllers.epochs import Epoch
 from controllers.paths import Forwarder
 from controllers.tables import Tables
+from emu.lab.holding import HoldMeter
 from emu.lab.lab import Lab
 from emu.lab.probelog import PATIENCE_NS
 from emu.lab.probing import Prober
@@ -47,6 +48,7 @@ class DarkTime:
         self._service = ServiceWatch(lanes)
         self._use = UseMeter(lab.fabric, epoch, self._prober.carried)
         self._toll = Toll(lab.fabric, lanes, lab.loop, self._counted, tail)
+        self._hold = HoldMeter(lab.control.holding, lab.loop) if lab.control.holding is not None else None
         self._ahead = ahead
         self._affected: Callable[[LaneKey], bool] | None = None
         self._asked_ns = 0
@@ -65,6 +67,8 @@ class DarkTime:
         self._asked_ns, self._middle_ns = at_ns, None
         self._prober.begin(old, new, at_ns, dark_ns)
         self._toll.begin(old, new, at_ns / 1e9 - self._ahead)
+        if self._hold is not None:
+            self._hold.begin()
 
     def darkened(self, stage: Staged, dark_ns: int) -> None:
         """The circuits that change are dark, and will be for so long."""
@@ -72,6 +76,8 @@ class DarkTime:
         self._service.darkened()
         light_ns = stage.sent_ns + dark_ns
         self._prober.expect_light(light_ns)
+        if self._hold is not None:
+            self._hold.expect_light(light_ns / 1e9)
         self._middle_ns = (stage.replied_ns + light_ns) // 2 if dark_ns else None
 
     def committed(self, done: Committed, change: CircuitChange, epoch: Epoch) -> None:
@@ -113,6 +119,8 @@ class DarkTime:
         """Free every descriptor."""
         self._prober.close()
         self._toll.close()
+        if self._hold is not None:
+            self._hold.close()
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 
@@ -141,6 +149,8 @@ class DarkTime:
             change.service = gaps
             change.data_plane = self._prober.results(done, self._dpids, self._tdf)
             self._toll.fill(change)
+            if self._hold is not None:
+                self._hold.fill(change)
         self._prober.forget()
 
 

@@ -12,6 +12,7 @@ from emu.lab.control import Control
 from emu.lab.counters import Transmitters, emulated_rates
 from emu.lab.delays import check_delays, delays_made, emulated_delays
 from emu.lab.errors import LabError
+from emu.lab.holding import Holding, held_bytes
 from emu.lab.network import LabNet
 from emu.lab.openvswitch import OpenVSwitch, SocketBuffers
 from emu.lab.system import Datapath, probe_datapath, raise_descriptor_limit
@@ -56,6 +57,8 @@ class Lab:
         transport = self._transport(tdf)
         for host in self.fabric.hosts:
             hosts.configure(self.fabric, host.name, self.net.namespaces[host.name], transport, self.datapath)
+        if self.built.dark.mode == "hold":
+            self.control.holding = Holding(self.net)
         self.ports = Transmitters(self.net)
         self.buffers = SocketBuffers(self.switch.switchd_pid)
         self.raise_buffers()
@@ -77,6 +80,9 @@ class Lab:
         queue = self.queue_bytes(sigma)
         delays = emulated_delays(self.fabric, beta / sigma) if self.delays else {}
         self.ports.shape_all(emulated_rates(self.fabric, beta), queue, delays)
+        if self.control.holding is not None:
+            held = held_bytes(self.fabric, self.built.dark.buffer, self.built.reconfiguration, sigma)
+            self.control.holding.shape(beta, queue, held)
         return queue
 
     def open_lanes(self) -> Lanes:

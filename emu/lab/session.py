@@ -35,7 +35,7 @@ from emu.packet.engine import PacketEngine
 from emu.packet.lanes import LaneKey, Lanes
 from emu.plan.rates import own_rate
 from emu.progress import Progress
-from emu.queues import decision_leads, emptying_time
+from emu.queues import decision_leads, emptying_time, moving_time
 from emu.scale import Scale
 from emu.scenario.build import build_fabrics, cluster_of
 from emu.scenario.schema import Scenario
@@ -194,12 +194,13 @@ class Session:
         orchestrator = build_orchestrator(self._scenario, self._cluster, seed=seed, buckets=self._job.buckets)
         built = self.built
         emulation = self._scenario.emulation
+        moving = moving_time(self.fabric, built.dark, emulation, self._scale)
         emptied = emptying_time(self.fabric, emulation, self._scale)
-        dark = DarkTime(lab, lanes, built.epoch, self._scale.tdf, ahead=emptied, tail=emptied)
+        dark = DarkTime(lab, lanes, built.epoch, self._scale.tdf, ahead=moving, tail=emptied)
         circuits = LabCircuits(
             *(lab.control, built.epoch, built.policy, built.reconfiguration, lab.loop, dark),
             dark=built.dark,
-            ahead=emptied,
+            ahead=moving,
         )
         total = max(1, len(prediction.trace.flows))
         engine = PacketEngine(

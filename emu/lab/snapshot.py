@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Self
 
 from emu.lab.counters import PortCount, dark_drops, switch_drops
+from emu.lab.holding import refused
 from emu.lab.lab import Lab
 from emu.lab.openvswitch import BUFFER_BYTES
 from emu.lab.probing import FRAME_BYTES
@@ -37,7 +38,7 @@ class Snapshot:
             cpu=CpuTimes.read(),
             ports=ports,
             switch_drops=switch_drops(lab.fabric),
-            dark_drops=dark_drops(lab.fabric, ports),
+            dark_drops=dark_drops(lab.fabric, ports) + refused(lab.control.holding),
             receive_drops=sum(state.drops for state in states),
             smallest_buffer=min((min(s.send_buffer, s.receive_buffer) for s in states), default=BUFFER_BYTES),
             retransmits=sum(_retransmits(lab, host.name) for host in lab.fabric.hosts),

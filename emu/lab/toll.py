@@ -14,7 +14,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from controllers.circuits import darkened, lit
@@ -28,8 +28,9 @@ from topologies.fabric import Fabric, Port
 _TABLE = Path("/proc/thread-self/net/dev")
 _RX_PACKETS, _TX_PACKETS = 1, 9
 """Columns of the kernel's table of interfaces."""
-_LOOKS = 6
-_EARLY = 0.015
+_LOOKS, _APART = 5, 0.003
+"""How often the counters are read at either end, and wall seconds between."""
+_EARLY = 0.02
 """Wall seconds before the first stage of a change at which the books are opened."""
 
 
@@ -59,12 +60,13 @@ class Toll:
         self._opened: _Books | None = None
         self._closed: _Books | None = None
         self._lit = False
+        self._looks: list[_Books] = []
         loop.watch(self._timer.fileno(), select.EPOLLIN, lambda _: self._due())
 
     def begin(self, old: Epoch, new: Epoch, first: float) -> None:
         """A change was handed over; `first`: the wall second at which it begins to show."""
         self._opened = self._closed = None
-        self._lit = False
+        self._lit, self._looks = False, []
         changing = [
             (ocs, circuit)
             for circuits in (darkened(old, new), lit(old, new))
@@ -77,14 +79,16 @@ class Toll:
 
     def committed(self, at: float) -> None:
         """The new circuits were acknowledged at this wall second."""
+        self._settle()
         self._lit = True
         self._timer.arm(at + self._tail)
 
     def end(self) -> None:
         """The next change begins, or the run is over: close the books if they are still open."""
         self._timer.disarm()
-        if self._opened is not None and self._closed is None:
-            self._closed = self._read()
+        if self.open:
+            self._looks.append(self._read())
+            self._settle()
 
     def fill(self, change: CircuitChange) -> None:
         """Write what a change cost into its row, if its books were opened in time and are closed."""
@@ -114,14 +118,25 @@ class Toll:
     def _due(self) -> None:
         if not self._timer.read():
             return
+        self._looks.append(self._read())
+        if len(self._looks) < _LOOKS:
+            self._timer.arm(time.monotonic() + _APART)
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Open the books by the looks so far, or close them: the latest, with what was inside at the quietest."""
+        looks, self._looks = self._looks, []
+        if not looks:
+            return
+        books = replace(looks[-1], missing=min(look.missing for look in looks))
         if self._opened is None:
-            self._opened = self._read()
-        elif self._lit and self._closed is None:
-            self._closed = self._read()
+            self._opened = books
+        elif self._lit:
+            self._closed = books
 
     def _read(self) -> _Books:
-        missing = min(self._missing() for _ in range(_LOOKS))
-        return _Books(missing, {lane.key: tcp.order(lane.sender, lane.receiver) for lane in self._lanes})
+        return _Books(self._missing(), {lane.key: tcp.order(lane.sender, lane.receiver) for lane in self._lanes})
 
     def _missing(self) -> int:
         """Packets that came in by the ports that change, less those that left there."""

@@ -23,7 +23,7 @@ from emu.packet.charging import Charging
 from emu.packet.clock import ModelClock
 from emu.packet.engine import PacketEngine, lane_keys
 from emu.packet.lanes import LaneKey, Lanes
-from emu.queues import emptying_time
+from emu.queues import moving_time
 from emu.records import FailureRecord
 from emu.scale import Scale
 from emu.scenario.build import BuiltFabric, cluster_of
@@ -206,7 +206,7 @@ class Bench:
 
     def _circuits(self, policy: CircuitPolicy) -> LabCircuits:
         built, lab = self.built, self.lab
-        ahead = emptying_time(self.fabric, lab.scenario.emulation, self.scale)
+        ahead = moving_time(self.fabric, built.dark, lab.scenario.emulation, self.scale)
         return LabCircuits(
             *(lab.control, self.epoch, policy, built.reconfiguration, lab.loop), dark=built.dark, ahead=ahead
         )

@@ -13,7 +13,7 @@ from emu.lab.darktime import DarkTime
 from emu.lab.snapshot import Snapshot
 from emu.lab.tap import Frame, Tap
 from emu.measurement import CircuitChange, CircuitUse
-from emu.queues import emptying_time
+from emu.queues import emptying_time, moving_time
 from tests.lab.topologies.bench import Bench, Script
 from topologies.fabric import Port
 from workloads.protocol import Endpoint, Run, Transfer
@@ -84,9 +84,10 @@ def play(bench: Bench, transfers: Sequence[Transfer] = (MOVED,)) -> Seen:
     lab, built = bench.lab, bench.built
     bench.open_for(*transfers)
     emptied = emptying_time(bench.fabric, lab.scenario.emulation, bench.scale)
-    dark = DarkTime(lab, bench.lanes, built.epoch, 1.0, ahead=emptied, tail=emptied)
+    moving = moving_time(bench.fabric, built.dark, lab.scenario.emulation, bench.scale)
+    dark = DarkTime(lab, bench.lanes, built.epoch, 1.0, ahead=moving, tail=emptied)
     circuits = LabCircuits(
-        *(lab.control, built.epoch, built.policy, built.reconfiguration, lab.loop, dark), dark=built.dark, ahead=emptied
+        *(lab.control, built.epoch, built.policy, built.reconfiguration, lab.loop, dark), dark=built.dark, ahead=moving
     )
     engine = bench.engine(Script(*((0.0, Run(transfer)) for transfer in transfers)), circuits)
     with tapped(bench) as behind:
