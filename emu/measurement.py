@@ -172,8 +172,8 @@ class Health:
 
     idle_cpu: share of all processors' time. lag_p50, lag_p99, lag_max: wall seconds by which the event loop was late.
     retransmits: segments sent again on all connections. receive_drops: frames lost at Open vSwitch's AF_PACKET sockets.
-    dark_drops: packets that met an OCS port without a circuit, or a full queue of `hold`. smallest_buffer: the smallest send or receive buffer of
-    those sockets in bytes. late_connections: connections that had to be opened after time zero.
+    dark_drops: packets that met an OCS port without a circuit, or a full queue of `hold`. smallest_buffer: the smallest
+    send or receive buffer of those sockets in bytes. late_connections: connections opened after time zero.
     """
 
     idle_cpu: float

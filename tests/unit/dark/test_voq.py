@@ -1,4 +1,4 @@
-"""Tables with queues that hold traffic: every packet that routes send over circuits passes one queue, and none is lost."""
+"""Tables with queues that hold traffic: every packet that routes send over circuits passes one."""
 
 from __future__ import annotations
 
