@@ -10,6 +10,7 @@ Messages are made here by hand, for the controller must send them at an instant,
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -53,12 +54,15 @@ class Gate:
     held: int
 
 
-def message(gate: Gate, *, closed: bool, create: bool = False) -> bytes:
-    """The netlink message that makes a gate, or changes it without losing what it holds."""
+def message(gate: Gate, *, closed: bool, create: bool = False, room: int = 0) -> bytes:
+    """The netlink message that makes a gate, or changes it without losing what it holds.
+
+    room: bytes that may wait beside; if there are any, as much as in a closed gate may.
+    """
     rate = _CLOSED_RATE if closed else gate.rate
     mpu = _MOST if closed else 0
     depth = round(_DEPTH * (gate.frame + gate.overhead) * 1e9 / rate / _TICK)
-    limits = struct.pack("=III", gate.held if closed else gate.limit, depth, 0)
+    limits = struct.pack("=III", gate.held + room if closed or room else gate.limit, depth, 0)
     rates = _RATE.pack(0, _ETHERNET, gate.overhead, 0, mpu, rate) + _RATE.pack(0, 0, 0, 0, 0, 0)
     options = _attribute(_OPTIONS, _attribute(_PARAMETERS, rates + limits))
     body = _QDISC.pack(0, 0, gate.index, _HANDLE, _ROOT, 0) + _attribute(_KIND, b"tbf\0") + options
@@ -91,9 +95,13 @@ class Gates:
 
     def release(self, gates: Iterable[Gate]) -> None:
         """Let them run at their rates. Raises OSError if the kernel refuses."""
+        gates = tuple(gates)
+        for gate in gates:
+            self._send(message(gate, closed=False, room=len(_KICK)))  # a full queue would refuse the kick
+            with contextlib.suppress(OSError):  # then it runs when the kernel looks again
+                self._kicker.sendto(_KICK, (gate.interface, _ETHERTYPE))
         for gate in gates:
             self._send(message(gate, closed=False))
-            self._kicker.sendto(_KICK, (gate.interface, _ETHERTYPE))
 
     def _send(self, data: bytes) -> None:
         """The kernel does what it is told before `send` returns, so its answer is there to be read."""

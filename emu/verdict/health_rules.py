@@ -47,9 +47,13 @@ def retransmits(case: Case) -> Iterator[Reason]:
 
 
 def explained_drops(repeat: Repeat) -> int:
-    """All drops of a repeat that have a known place."""
+    """All drops of a repeat that have a known place, and what TCP could take for lost though it was not.
+
+    That is what was held in the dark for longer than a retransmission timer runs, or overtaken after a detour.
+    """
     at_links = sum(link.queue_drops + link.switch_drops for link in repeat.links)
-    return at_links + repeat.health.dark_drops + repeat.health.receive_drops
+    late = sum((change.held or 0) + (change.out_of_order or 0) for change in repeat.changes)
+    return at_links + repeat.health.dark_drops + repeat.health.receive_drops + late
 
 
 def connections(case: Case) -> Iterator[Reason]:

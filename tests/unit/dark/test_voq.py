@@ -104,3 +104,5 @@ def test_a_closed_gate_reckons_every_frame_longer_than_its_bucket() -> None:
         assert depth >= 9014 + 24
         assert (mpu > depth) == closed
     assert struct.unpack_from("=I", message(GATE, closed=False), data.index(b"tbf\0") + 20)[0] == 1_000_000
+    with_room = message(GATE, closed=False, room=60)
+    assert struct.unpack_from("=I", with_room, with_room.index(b"tbf\0") + 4 + 8 + 24)[0] == 900_060
