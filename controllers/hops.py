@@ -7,7 +7,7 @@ take a hop together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
@@ -97,9 +97,12 @@ class Hops:
         hairpin = np.zeros(len(addresses), dtype=np.bool_)
         rules = sorted((rule for rule in table if rule.destination is not None), key=_specificity)
         for (_, mask), group in groupby(rules, key=_specificity):
-            found, rows = _match(list(group), addresses & mask)
-            links[found] = [self._numbers[Port(switch, rule.out_port)] for rule in rows]
-            hairpin[found] = [rule.hairpin for rule in rows]
+            first = {rule.destination or 0: rule for rule in reversed(list(group))}  # of several equal ones
+            chosen = [first[destination] for destination in sorted(first)]
+            found, which = _search(np.array(sorted(first), dtype=np.int64), addresses & mask)
+            out = [self._numbers[Port(switch, rule.out_port)] for rule in chosen]
+            links[found] = np.array(out, dtype=np.int32)[which]
+            hairpin[found] = np.array([rule.hairpin for rule in chosen], dtype=np.bool_)[which]
         return links, hairpin
 
     # -- following them -----------------------------------------------------------------------------------------------
@@ -153,10 +156,8 @@ def _specificity(rule: Rule) -> tuple[int, int]:
     return rule.priority, rule.mask
 
 
-def _match(rules: Sequence[Rule], values: Ints) -> tuple[Ints, Sequence[Rule]]:
-    """Which values a rule matches exactly, and that rule; of several equal ones the first."""
-    by_value: Mapping[int, Rule] = {rule.destination or 0: rule for rule in reversed(rules)}
-    keys = np.array(sorted(by_value), dtype=np.int64)
+def _search(keys: Ints, values: Ints) -> tuple[Ints, Ints]:
+    """Which values are among the sorted keys, and where."""
     place = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
     found = np.flatnonzero(keys[place] == values)
-    return found, [by_value[int(value)] for value in values[found]]
+    return found, place[found]

@@ -21,15 +21,16 @@ from emu.lab.job import CAPACITY, LOG, MEASUREMENT, Job, read_capacity
 from emu.lab.rooms import HostRoom, Room
 from emu.measurement import Capacity, Measurement
 from emu.model.ideal import Prediction, ideal
+from emu.model.predicting import predict_scenario
 from emu.outcome import FabricOutcome, Outcome
 from emu.plan import Plan, describe, plan
 from emu.plan.planning import FEWEST_BUCKETS
 from emu.plan.work import bucket_floor, work_of
 from emu.progress import Listener, Progress, silent
+from emu.queues import decision_leads
 from emu.report import REPORT_FILE, write_report
 from emu.results import create_directory, write_run
 from emu.results.directory import give_to_caller
-from emu.queues import decision_leads
 from emu.scale import Scale
 from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
 from emu.scenario.load import load
@@ -73,6 +74,8 @@ def run_scenario(
     counterfactual: bool = False,
 ) -> Outcome:
     """Run a scenario that is loaded already; see `run`. plugins: those that it was loaded with."""
+    if scenario.engine == "model":
+        return predict_scenario(scenario, out=out, counterfactual=counterfactual, listener=listener)
     built = build_fabrics(scenario)
     check_delays(scenario, built)
     _check_workload(scenario, built)

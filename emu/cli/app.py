@@ -19,6 +19,7 @@ from emu.cli.export import export
 from emu.cli.failures import guarded
 from emu.cli.list import list_
 from emu.cli.output import results
+from emu.cli.predict import predict
 from emu.cli.price import price
 from emu.cli.report import report
 from emu.cli.run import run
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(check)
+app.command()(predict)
 app.command()(shell)
 app.command()(show)
 app.command()(report)

@@ -8,6 +8,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from emu.cli.engines import for_engine
 from emu.cli.grid import Field, Group, show_grid
 from emu.cli.levels import level_text
 from emu.results.phase_summary import CounterfactualSummary, ModelledPhase, PhaseSummary
@@ -28,7 +29,8 @@ def show_phases(console: Console, summary: RunSummary) -> None:
     if groups:
         named = [Group(_heading(phase, sizes[phase]), rows) for phase, rows in groups.items()]
         whole = [(fabric.name, _whole(fabric)) for fabric in summary.fabrics if fabric.end is not None]
-        show_grid(console, "fabric", _PHASE, [*named, *([Group("all phases", whole)] if whole else [])])
+        groups_shown = [*named, *([Group("all phases", whole)] if whole else [])]
+        show_grid(console, "fabric", *for_engine(summary.engine, _PHASE, groups_shown))
         console.print()
 
 

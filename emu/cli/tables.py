@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
 from rich.text import Text
 
+from emu.cli.engines import for_engine
 from emu.cli.grid import Field, Group, show_grid
 from emu.cli.levels import level_text
 from emu.cli.lines import show_line
-from emu.cli.phase_tables import show_counterfactuals, show_phases
+from emu.cli.phase_tables import Cells, show_counterfactuals, show_phases
 from emu.results.summary import CollectiveSummary, FabricSummary, FlowSummary, RunSummary
 from emu.units import format_duration, format_size
 from emu.verdict.levels import Level, Reason
@@ -30,6 +31,9 @@ def show_run(console: Console, summary: RunSummary) -> None:
     show_counterfactuals(console, summary)
     if any(fabric.collectives or fabric.flows for fabric in summary.fabrics):
         console.print()
+    if summary.engine == "model":
+        _show_prediction(console, summary)
+        return
     scale = f"sigma {summary.sigma:g}, beta {summary.beta:g}, TDF {summary.tdf:g}"
     show_line(console, f"Times are modelled; in the lab they were {summary.tdf:g} times as long ({scale}).", "dim")
     if summary.interrupted:
@@ -37,6 +41,17 @@ def show_run(console: Console, summary: RunSummary) -> None:
     for fabric in summary.fabrics:
         _show_verdict(console, fabric)
     show_line(console, f"Results after {format_duration(summary.wall)} of wall time: {summary.directory}")
+
+
+def _show_prediction(console: Console, summary: RunSummary) -> None:
+    """What is said below the tables of a run that nobody measured."""
+    transport = "; ".join(summary.plan)
+    show_line(console, f"Predicted by the model, nothing is measured ({transport}). Times are modelled.", "dim")
+    for fabric in summary.fabrics:
+        for note in fabric.notes:
+            show_line(console, f"{fabric.name}: note: {note}", "dim")
+    where = f": {summary.directory}" if summary.directory else "."
+    show_line(console, f"Predicted in {format_duration(summary.wall)} of wall time{where}")
 
 
 def _show_collectives(console: Console, summary: RunSummary) -> None:
@@ -47,7 +62,14 @@ def _show_collectives(console: Console, summary: RunSummary) -> None:
         groups.setdefault(_heading(row), []).append((fabric.name, _collective_cells(row, fabric)))
     spread = any(fabric.repeats > 1 for fabric in summary.fabrics)
     fields = [field for field in _COLLECTIVE if spread or field.header not in ("min", "max")]
-    show_grid(console, "fabric", fields, [Group(heading, members) for heading, members in groups.items()])
+    _show_groups(console, summary, fields, groups)
+
+
+def _show_groups(
+    console: Console, summary: RunSummary, fields: Sequence[Field], groups: Mapping[str, list[tuple[str, Cells]]]
+) -> None:
+    named = [Group(heading, members) for heading, members in groups.items()]
+    show_grid(console, "fabric", *for_engine(summary.engine, fields, named))
 
 
 def _show_flows(console: Console, summary: RunSummary) -> None:
@@ -57,7 +79,7 @@ def _show_flows(console: Console, summary: RunSummary) -> None:
         for row in fabric.flows:
             heading = f"{row.phase or 'flows'}: {row.count} flows, completion times and slowdowns"
             groups.setdefault(heading, []).append((fabric.name, _flow_cells(row, fabric)))
-    show_grid(console, "fabric", _FLOW, [Group(heading, members) for heading, members in groups.items()])
+    _show_groups(console, summary, _FLOW, groups)
 
 
 def _heading(row: CollectiveSummary) -> str:

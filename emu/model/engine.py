@@ -54,6 +54,9 @@ class Effort:
     rates: int = 0
 
 
+NO_EFFORT = Effort()
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A simulated run.
@@ -70,7 +73,7 @@ class Outcome:
     network: Network
     changes: tuple[EpochChange, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    effort: Effort = Effort()
+    effort: Effort = NO_EFFORT
 
 
 def simulate(

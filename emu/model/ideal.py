@@ -15,7 +15,7 @@ import numpy as np
 from controllers.decisions import Decision
 from controllers.epochs import EpochChange
 from emu.model.conditions import Conditions
-from emu.model.engine import Outcome, simulate
+from emu.model.engine import NO_EFFORT, Effort, Outcome, simulate
 from emu.model.maxmin import fill, padded
 from emu.model.network import Network
 from emu.model.transfers import Route
@@ -34,6 +34,7 @@ class Prediction:
     fct: by transfer over the fabric, the seconds that it would take alone, on the path that its last byte took.
     changes: of circuits, in order.
     decisions: what was decided about circuits, in order.
+    effort: what the simulation had to do.
     """
 
     trace: Trace
@@ -41,6 +42,7 @@ class Prediction:
     fct: Mapping[TaskId, float]
     changes: tuple[EpochChange, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    effort: Effort = NO_EFFORT
 
     @property
     def cct(self) -> dict[TaskId, float]:
@@ -54,13 +56,21 @@ class Prediction:
 
 
 def ideal(
-    fabric: Fabric, orchestrator: Orchestrator, cluster: Cluster, conditions: Conditions | None = None
+    fabric: Fabric,
+    orchestrator: Orchestrator,
+    cluster: Cluster,
+    conditions: Conditions | None = None,
+    *,
+    whole: bool = False,
 ) -> Prediction:
-    """Predict a run. The orchestrator is used up: it must be a fresh one. Raises what `simulate` raises."""
+    """Predict a run. The orchestrator is used up: it must be a fresh one. Raises what `simulate` raises.
+
+    whole: as for `simulate`; `fct` then has single transfers only.
+    """
     conditions = conditions or Conditions()
-    outcome = simulate(fabric, orchestrator, cluster, conditions)
+    outcome = simulate(fabric, orchestrator, cluster, conditions, whole=whole)
     alone = _alone(outcome, conditions)
-    return Prediction(outcome.trace, outcome.carried, alone, outcome.changes, outcome.decisions)
+    return Prediction(outcome.trace, outcome.carried, alone, outcome.changes, outcome.decisions, outcome.effort)
 
 
 def drain_time(paths: list[tuple[int, ...]], sizes: list[float], network: Network) -> float:

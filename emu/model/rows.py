@@ -23,8 +23,10 @@ class HostRows:
         self._names = [host.name for host in fabric.hosts]
         place = {name: number for number, name in enumerate(self._names)}
         self._host_of: Ints = np.array([place[nic.node] for nic in fabric.all_nics], dtype=np.int64)
-        pods = [host.pod for host in fabric.hosts]
-        self._first_of_pod: Ints = np.array([pods.index(pod) for pod in pods], dtype=np.int64)
+        first: dict[int | None, int] = {}
+        self._first_of_pod: Ints = np.array(
+            [first.setdefault(host.pod, number) for number, host in enumerate(fabric.hosts)], dtype=np.int64
+        )
 
     def rows(self, collective: Collective, program: Program, now: float) -> Sequence[FlowRecord]:
         """The rows of a collective that ended now, from its first message's start to its last one's end."""

@@ -95,6 +95,7 @@ class Ring:
         n = len(collective.group)
         self._offsets = {"all-reduce": (-1, 0), "all-gather": (0,), "reduce-scatter": (-1,)}[collective.kind]
         self.n, self.pieces = n, _pieces(collective)
+        self._twice: Ints = np.concatenate((self.pieces, self.pieces))
         self.steps = len(self._offsets) * (n - 1)
         self.messages = self.steps * n
         self.src: Ints = np.arange(n, dtype=np.int64)
@@ -122,13 +123,16 @@ class Ring:
     def sizes(self, tags: Ints) -> Ints:
         """The piece that is sent: the rank's first one is its own or the one before, then what it received."""
         step, rank = tags // self.n, tags % self.n
-        return self.of_step(step, rank)
-
-    def of_step(self, step: Ints, rank: Ints) -> Ints:
-        """The bytes that ranks send in steps."""
         phase, step = np.divmod(step, self.n - 1)
         offset = np.array(self._offsets, dtype=np.int64)[phase]
         sizes: Ints = self.pieces[(rank + offset - step) % self.n]
+        return sizes
+
+    def of_step(self, step: int) -> Ints:
+        """By rank, the bytes that it sends in a step."""
+        phase, step = divmod(step, self.n - 1)
+        start = (self._offsets[phase] - step) % self.n
+        sizes: Ints = self._twice[start : start + self.n]
         return sizes
 
     def totals(self) -> Ints:

@@ -270,10 +270,12 @@ def ring_time(program: Program, network: Network, alpha: float, delays: bool) ->
         travel[outside] = network.travel(paths)
     wait = np.where(outside, alpha, 0.0)
     free, got = np.zeros(shape.n), np.zeros(shape.n)
+    before = shape.src - 1
+    second_per_byte = 8.0 / rates
     for step in range(shape.steps):
-        begin = np.where(outside, np.maximum(free, got), got)
-        free = begin + wait + 8.0 * shape.of_step(np.full(shape.n, step), shape.src) / rates
-        got = np.roll(free + travel, 1)
+        begin = np.maximum(free, got) if outside.all() else np.where(outside, np.maximum(free, got), got)
+        free = begin + wait + second_per_byte * shape.of_step(step)
+        got = (free + travel)[before]
     return float(got.max())
 
 
