@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from workloads.collectives.registry import Lowering
@@ -47,6 +47,12 @@ def _all_to_all_pairwise(schedule: Schedule, collective: Collective) -> None:
 def _all_to_all_sent(collective: Collective) -> Sequence[Fraction]:
     n = len(collective.group)
     return [Fraction(n - 1, n)] * n
+
+
+def _all_to_all_pairs(collective: Collective) -> Iterator[tuple[int, int, int]]:
+    blocks = split(Piece(0, collective.bytes), len(collective.group))
+    sizes = [block.bytes for block in blocks]
+    return ((src, dst, size) for src in range(len(sizes)) for dst, size in enumerate(sizes) if src != dst)
 
 
 def _permutation(schedule: Schedule, collective: Collective) -> None:
@@ -112,6 +118,7 @@ LOWERINGS = (
         steps=lambda collective: len(collective.group) - 1,
         sent=_all_to_all_sent,
         default=True,
+        pairs=_all_to_all_pairs,
     ),
     Lowering(
         "all-to-all",
@@ -120,6 +127,7 @@ LOWERINGS = (
         _all_to_all_direct,
         _one_step,
         _all_to_all_sent,
+        pairs=_all_to_all_pairs,
     ),
     Lowering(
         "exchange",

@@ -45,10 +45,18 @@ def bytes_by_hosts(collective: Collective, cluster: Cluster) -> Counter[tuple[st
     check(collective, cluster)
     hosts = [end.host for end in cluster.endpoints(collective.group)]
     total: Counter[tuple[str, str]] = Counter()
-    for move in moves_of(collective):
-        if hosts[move.src] != hosts[move.dst]:
-            total[hosts[move.src], hosts[move.dst]] += move.piece.stop - move.piece.start
+    for src, dst, size in _bytes_by_pairs(collective):
+        if hosts[src] != hosts[dst]:
+            total[hosts[src], hosts[dst]] += size
     return total
+
+
+def _bytes_by_pairs(collective: Collective) -> Iterable[tuple[int, int, int]]:
+    """(Sender, receiver, bytes) by position in the group; pairs may come several times."""
+    pairs = lowering_of(collective.kind, collective.algorithm).pairs
+    if pairs is not None and _moves_anything(collective):
+        return ((src, dst, size) for src, dst, size in pairs(collective) if size)
+    return ((move.src, move.dst, move.piece.stop - move.piece.start) for move in moves_of(collective))
 
 
 def check(collective: Collective, cluster: Cluster | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -30,6 +30,7 @@ class Lowering:
     build: adds the moves of a collective to a schedule.
     steps: dependent messages on the critical path, one after the other on a connection included.
     sent: bytes sent by each rank of the group, in units of the collective's bytes.
+    pairs: bytes by (sender, receiver), each pair once, where that is quicker than to add up the moves.
     default: what is taken if a workload names no algorithm; one per kind.
     """
 
@@ -40,6 +41,7 @@ class Lowering:
     steps: Callable[[Collective], int]
     sent: Callable[[Collective], Sequence[Fraction]]
     default: bool = False
+    pairs: Callable[[Collective], Iterable[tuple[int, int, int]]] | None = None
 
 
 @functools.cache

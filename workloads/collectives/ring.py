@@ -6,7 +6,7 @@ Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 20
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from workloads.collectives.registry import Lowering
@@ -77,6 +77,15 @@ def _sent(collective: Collective) -> Sequence[Fraction]:
     return [Fraction(n - 1, n)] * n
 
 
+def _pairs(collective: Collective, offsets: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """A rank sends its neighbour all pieces but one in each round of the ring; `offsets`: those of `_circulate`."""
+    pieces = _pieces(collective)
+    n = len(pieces)
+    for rank in range(n):
+        kept = sum(pieces[(rank + offset + 1) % n].bytes for offset in offsets)
+        yield rank, (rank + 1) % n, len(offsets) * collective.bytes - kept
+
+
 LOWERINGS = (
     Lowering(
         "all-reduce",
@@ -86,7 +95,26 @@ LOWERINGS = (
         steps=lambda collective: 2 * _steps(collective),
         sent=lambda collective: [2 * share for share in _sent(collective)],
         default=True,
+        pairs=lambda collective: _pairs(collective, (-1, 0)),
     ),
-    Lowering("all-gather", "ring", "N-1 steps of S/N around a ring", _all_gather, _steps, _sent, default=True),
-    Lowering("reduce-scatter", "ring", "N-1 steps of S/N around a ring", _reduce_scatter, _steps, _sent, default=True),
+    Lowering(
+        "all-gather",
+        "ring",
+        "N-1 steps of S/N around a ring",
+        _all_gather,
+        _steps,
+        _sent,
+        default=True,
+        pairs=lambda collective: _pairs(collective, (0,)),
+    ),
+    Lowering(
+        "reduce-scatter",
+        "ring",
+        "N-1 steps of S/N around a ring",
+        _reduce_scatter,
+        _steps,
+        _sent,
+        default=True,
+        pairs=lambda collective: _pairs(collective, (-1,)),
+    ),
 )

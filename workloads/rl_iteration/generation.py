@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from workloads import arithmetic
 from workloads.collectives.schedule import Piece, split
 from workloads.rl_iteration.rounds import Maker, rounds_of
 from workloads.rl_iteration.shape import Afd, RlIteration
-from workloads.sharding import Shards, Tensor, cache_tensors, reshard, shards_of, weight_tensors
+from workloads.sharding import Resharding, Shards, Tensor, cache_tensors, reshard, shards_of, weight_tensors
 from workloads.step_kinds import Step
 
 MERGE, SPLIT = "merge", "split"
@@ -53,12 +54,18 @@ class SwitchingGroup:
 
     def _switched(self, maker: Maker, after: Sequence[str]) -> list[Step]:
         """The instances merge, decode what is left, and split; the ranks' order is that of their new roles."""
+        ranks = sorted(self.ranks)
+        merging, splitting = _reshardings(self.shape, tuple(ranks.index(rank) for rank in self.ranks))
+        merge = maker.exchange(MERGE, self.number, pairs=_named(merging.pairs, ranks), after=after)
+        tail = self._tail(maker, [ranks[place] for place in merging.placement], (merge.name,))
+        self.ranks = tuple(ranks[place] for place in splitting.placement)
+        pairs = _named(splitting.pairs, ranks)
+        return [merge, *tail, maker.exchange(SPLIT, self.number, pairs=pairs, after=(tail[-1].name,))]
+
+    def reshardings(self) -> tuple[Resharding, Resharding]:
+        """How the instances merge, and how they split again."""
         merging = reshard(self._apart(with_cache=True), self._roles_together())
-        merge = maker.exchange(MERGE, self.number, pairs=merging.pairs, after=after)
-        tail = self._tail(maker, merging.placement, (merge.name,))
-        splitting = reshard(self._together(merging.placement), self._roles_apart())
-        self.ranks = splitting.placement
-        return [merge, *tail, maker.exchange(SPLIT, self.number, pairs=splitting.pairs, after=(tail[-1].name,))]
+        return merging, reshard(self._together(merging.placement), self._roles_apart())
 
     def _tail(self, maker: Maker, ranks: Sequence[int], after: Sequence[str]) -> list[Step]:
         return list(_decode(self.shape, maker, "tail", ranks, self.number, after))
@@ -92,6 +99,16 @@ class SwitchingGroup:
         tokens = self.shape.live_requests * self.shape.live_tokens
         owner = f"instance {instance}"
         return cache_tensors(self.shape.model, self.shape.dtype, owner, tokens, self.shape.tail.tp)
+
+
+@lru_cache(maxsize=64)
+def _reshardings(shape: RlIteration, order: tuple[int, ...]) -> tuple[Resharding, Resharding]:
+    """Those of any group whose ranks, numbered from the lowest on, are in this order: groups are alike, and many."""
+    return SwitchingGroup(shape, 0, order).reshardings()
+
+
+def _named(pairs: Mapping[tuple[int, int], int], ranks: Sequence[int]) -> dict[tuple[int, int], int]:
+    return {(ranks[src], ranks[dst]): size for (src, dst), size in pairs.items()}
 
 
 def _decode(
