@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.circuits import bench_commit, bench_dark, bench_service
 from benchmarks.collectives import bench_collectives, bench_dilation
+from benchmarks.darkmodes import bench_darkmodes, bench_rotor
 from benchmarks.machine import IDLE, describe, wait_until_idle
 from benchmarks.startup import bench_startup
 
@@ -27,6 +28,8 @@ BENCHMARKS: dict[str, Callable[[], bool]] = {
     "commit": bench_commit,
     "dark": bench_dark,
     "service": bench_service,
+    "darkmodes": bench_darkmodes,
+    "rotor": bench_rotor,
     "startup": bench_startup,
     "kills": bench_kills,
 }
