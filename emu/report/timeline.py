@@ -152,12 +152,12 @@ def _draw_circuits(sheet: _Sheet, found: Sequence[Span], stored: StoredFabric | 
     far = _far_ends(stored)
     tops = {}
     for ocs, port in sorted(ports):
-        tops[ocs, port] = sheet.row(f"{ocs}:{port} {far.get((ocs, port), '')}".strip(), "circuits", 0.8)
+        tops[ocs, port] = sheet.row(f"{ocs}:{port} {far.get((ocs, port), '')}".strip(), "circuits", 0.9)
     for light in lit:
         ocs, (entry, leaving) = light.circuit
         end = far.get((ocs, leaving), f"port {leaving}")
         text = f"{far.get((ocs, entry), entry)} → {end} by {ocs}<br>lit {format_duration(light.end - light.start)}"
-        sheet.bar("circuit", None, tops[ocs, entry] + 0.08, 0.64, light.start, light.end, f"→ {end}|{text}")
+        sheet.bar("circuit", None, tops[ocs, entry] + 0.06, 0.78, light.start, light.end, f"→ {end}|{text}")
     _draw_dark(sheet, found, tops)
     return ""
 
@@ -167,7 +167,7 @@ def _draw_dark(sheet: _Sheet, found: Sequence[Span], tops: dict[tuple[str, int],
         text = f"dark for {format_duration(span.start - span.change)}, before epoch {span.epoch.number}"
         changed = before.epoch.lit ^ span.epoch.lit
         for ocs, port in sorted({(ocs, circuit.in_port) for ocs, circuit in changed}):
-            sheet.bar("dark", None, tops[ocs, port] + 0.08, 0.64, span.change, span.start, text)
+            sheet.bar("dark", None, tops[ocs, port] + 0.06, 0.78, span.change, span.start, text)
 
 
 def _draw_epochs(sheet: _Sheet, found: Sequence[Span], circuits: int) -> str:
@@ -197,15 +197,24 @@ def _draw_flows(sheet: _Sheet, series: Series, repeat: int, colour: dict[str, in
     rows = rows.sort_values("start_s", kind="stable")
     hosts = sorted({nic(name).node for name in {*texts(rows, "src"), *texts(rows, "dst")}}, key=_natural)
     if len(rows) <= sheet.budget.bars and len(hosts) <= MOST_HOST_ROWS:
-        tops = {host: sheet.row(host, "hosts", 1.3) for host in hosts}
-        for column, offset in (("src", 0.06), ("dst", 0.68)):
-            _draw_half(sheet, rows, column, {host: top + offset for host, top in tops.items()}, colour)
+        high = _height(len(hosts))
+        tops = {host: sheet.row(host, "hosts", high) for host in hosts}
+        for column, offset in (("src", 0.05 * high), ("dst", 0.52 * high)):
+            halves = {host: top + offset for host, top in tops.items()}
+            _draw_half(sheet, rows, column, halves, 0.43 * high, colour)
         return "", None
     return _draw_load(sheet, series, rows, hosts)
 
 
-def _draw_half(sheet: _Sheet, rows: pd.DataFrame, column: str, tops: dict[str, float], colour: dict[str, int]) -> None:
-    """The flows that hosts send, or those that they receive, in as many lanes as overlap."""
+def _height(hosts: int) -> float:
+    """Of a host's row, in rows: the lower the more of them there are."""
+    return min(1.3, 60 / max(hosts, 1))
+
+
+def _draw_half(
+    sheet: _Sheet, rows: pd.DataFrame, column: str, tops: dict[str, float], high: float, colour: dict[str, int]
+) -> None:
+    """The flows that hosts send, or those that they receive, in as many lanes as overlap. high: of all lanes."""
     starts, ends = numbers(rows, "start_s").tolist(), numbers(rows, "end_s").tolist()
     hosts, phases, words = [nic(name).node for name in texts(rows, column)], texts(rows, "phase"), _flow_texts(rows)
     places: dict[str, list[int]] = defaultdict(list)
@@ -213,7 +222,7 @@ def _draw_half(sheet: _Sheet, rows: pd.DataFrame, column: str, tops: dict[str, f
         places[host].append(place)
     for host, mine in places.items():
         lane, count = lanes([starts[at] for at in mine], [ends[at] for at in mine], 5, sheet.end / _SLIVERS)
-        step = 0.56 / count
+        step = high / count
         for at, own in zip(mine, lane, strict=True):
             kind = "send" if column == "src" else "receive"
             y = tops[host] + step * own
@@ -235,8 +244,9 @@ def _draw_load(sheet: _Sheet, series: Series, rows: pd.DataFrame, hosts: Sequenc
     size = -(-len(hosts) // MOST_HOST_ROWS)
     groups = [hosts[at : at + size] for at in range(0, len(hosts), size)]
     group_of = {host: place for place, group in enumerate(groups) for host in group}
+    high = _height(len(groups))
     for group in groups:
-        sheet.row(group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}", "hosts", 1.3 if size == 1 else 1.0)
+        sheet.row(group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}", "hosts", high)
     edges = np.linspace(0.0, sheet.end, sheet.budget.bins + 1)
     capacity = _capacities(series, group_of, len(groups)) * (edges[1] - edges[0]) / 8
     z = []
@@ -247,9 +257,8 @@ def _draw_load(sheet: _Sheet, series: Series, rows: pd.DataFrame, hosts: Sequenc
             mine = side == place
             moved = binned(times[0][mine], times[1][mine], times[2][mine], edges)
             z.append(shorts(moved / capacity[place], 2))
-    top = [row["y"] - row["h"] / 2 for row in sheet.rows if row["group"] == "hosts"]
-    each = 1.3 if size == 1 else 1.0
-    y = [short(edge + half) for edge in top for half in (each / 4, 3 * each / 4)]
+    middles = [row["y"] for row in sheet.rows if row["group"] == "hosts"]
+    y = [short(middle + half) for middle in middles for half in (-high / 4, high / 4)]
     note = f"{len(rows)} flows are too many to draw: a row shows its load in bins of {format_duration(edges[1])}"
     return f"{note}, sent above, received below.", {"y": y, "dx": short(float(edges[1]), 7), "z": z}
 

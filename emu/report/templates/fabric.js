@@ -129,7 +129,7 @@ report.fabric = (() => {
   // The two ways of a circuit are two arcs, one a little higher than the other.
   const drawArc = (node, entry, leaving) => {
     const from = node.ports[entry], to = node.ports[leaving], base = node.y + OCS_HEIGHT / 2 - 3;
-    const span = Math.abs(to - from), rise = Math.min(OCS_HEIGHT - 16, 20 + 0.22 * span) + (from < to ? 0 : 7);
+    const span = Math.abs(to - from), rise = Math.min(OCS_HEIGHT - 20, 20 + 0.4 * span) + (from < to ? 0 : 7);
     const top = base - rise * 1.28;
     return element("path", { class: "circuit", d: `M${from},${base} C${from},${top} ${to},${top} ${to},${base}` }, parts.arcs);
   };

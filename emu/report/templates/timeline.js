@@ -7,7 +7,7 @@ report.timeline = (() => {
 
   const trace = (bars, unit) => {
     const circuit = bars.kind === "circuit", dark = bars.kind === "dark";
-    const colour = circuit ? report.colour("accent") : dark ? report.colour("ink") : report.phaseColour(bars.phase);
+    const colour = circuit ? report.colour("strong") : dark ? report.colour("ink") : report.phaseColour(bars.phase);
     const words = bars.text.map((text) => (circuit ? text.split("|") : ["", text]));
     return {
       type: "bar", orientation: "h", base: bars.x.map((x) => x / unit), x: bars.dx.map((dx) => dx / unit), y: bars.y, width: bars.h,
@@ -17,7 +17,7 @@ report.timeline = (() => {
       },
       ...(circuit && {
         text: words.map(([short]) => report.escape(short)), textposition: "inside", insidetextanchor: "middle", textangle: 0,
-        insidetextfont: { color: report.colour("surface"), size: 11 }, constraintext: "inside",
+        insidetextfont: { color: report.colour("ink"), size: 11 }, constraintext: "none",
       }),
       hovertext: words.map(([, text]) => report.escape(text).replaceAll("&lt;br&gt;", "<br>")), hoverinfo: "text",
       name: bars.kind, showlegend: false,
@@ -57,19 +57,21 @@ report.timeline = (() => {
 
   const legend = (shown) => {
     const box = document.getElementById("timeline-legend"), add = (colour, text, kind = "") => {
-      const swatch = document.createElement("i"), label = document.createElement("span");
+      const swatch = document.createElement("i"), label = document.createElement("span"), item = document.createElement("span");
       swatch.className = `swatch ${kind}`;
       if (colour) swatch.style.background = `var(--${colour})`;
       label.textContent = text;
-      box.append(swatch, label);
+      item.className = "item";
+      item.append(swatch, label);
+      box.append(item);
     };
     box.replaceChildren();
     const used = new Set(shown.bars.map((bars) => bars.phase).filter((phase) => phase !== null));
     report.data.phases.forEach((name, at) => { if (used.has(at)) add(`p${at % 8}`, name); });
     const kinds = new Set(shown.bars.map((bars) => bars.kind));
-    if (kinds.has("circuit")) add("accent", "circuit, to where");
+    if (kinds.has("circuit")) add("strong", "circuit, to where");
     if (kinds.has("dark")) add("", "dark", "dark");
-    if (kinds.has("send")) box.append("· hosts: sent above, received below and paler");
+    if (kinds.has("send")) box.append("hosts: sent above, received below and paler");
   };
 
   const show = () => {
@@ -77,7 +79,7 @@ report.timeline = (() => {
     document.getElementById("timeline-note").textContent = shown.notes.join(" ");
     legend(shown);
     if (!shown.rows.length) return Plotly.purge(plot);
-    const [name, unit] = report.timeUnit(shown.end), pixels = Math.max(5, Math.min(21, 1000 / shown.height));
+    const [name, unit] = report.timeUnit(shown.end), pixels = Math.max(12, Math.min(21, 1100 / shown.height));
     const ticks = labels(shown.rows, pixels), traces = shown.bars.map((bars) => trace(bars, unit));
     if (shown.heat) traces.push(heat(shown.heat, shown.rows, unit));
     report.plot(plot, traces, {
