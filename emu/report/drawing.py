@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from controllers.epochs import Epoch, OcsCircuit
+from controllers.epochs import CircuitError, Epoch, OcsCircuit
 from emu.errors import InputError
 from emu.report.budget import Budget
 from emu.report.layout import Layout, TooLargeError, arrange
@@ -59,10 +59,12 @@ def draw(series: Series, repeat: int, known: dict[str, StoredFabric] | str, budg
     fabric = stored.rebuild()
     try:
         layout = arrange(fabric)
+        drawn = Drawn(fabric, stored.epoch, layout, _cables(fabric, layout))
+        return {**_static(drawn), **_steps(drawn, series, repeat, budget)}
     except TooLargeError as error:
         return {"problem": f"This fabric is not drawn: its {error}."}
-    drawn = Drawn(fabric, stored.epoch, layout, _cables(fabric, layout))
-    return {**_static(drawn), **_steps(drawn, series, repeat, budget)}
+    except (CircuitError, FabricError) as error:
+        return {"problem": f"The tables of this run do not fit its wiring: {error}."}
 
 
 # -- what does not change --------------------------------------------------------------------------------------------
