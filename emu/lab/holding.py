@@ -47,6 +47,8 @@ class Holding:
                 f"dark: hold needs {len(self.voqs.all)} queues on {net.fabric.name}; a lab can have {MOST_QUEUES}"
             )
         self._gates: dict[Voq, Gate] = {}
+        self._open = set(self.voqs.all)
+        """Those that led on when tables were installed last; changes of circuits are the controller's."""
         self._switch = Gates()
         self._realised: dict[frozenset[OcsCircuit], Tables] = {}
         self._make(net)
@@ -61,7 +63,7 @@ class Holding:
             ports = [Port(voq.switch, number) for number in self.voqs.uplinks[voq.switch]]
             rate = round(max(self._fabric.link(port).rate for port in ports) / beta / 8)
             self._gates[voq] = replace(gate, rate=max(1, rate), limit=queue, held=queue + held)
-        self._switch.release(self._gates.values())
+        self._set()
 
     def realised(self, epoch: Epoch, tables: Tables) -> Tables:
         """The tables of an epoch with the queues in them; those of circuits that were met before are kept."""
@@ -81,11 +83,14 @@ class Holding:
 
     def follow(self, tables: Tables) -> None:
         """Open the queues that lead on by realised tables, and close the others."""
-        open_ = self.voqs.open(tables)
-        self._switch.shut(self.gates(set(self.voqs.all) - open_))
-        self._switch.release(self.gates(open_))
+        self._open = self.voqs.open(tables)
+        self._set()
 
     # -- helpers ------------------------------------------------------------------------------------------------------
+
+    def _set(self) -> None:
+        self._switch.shut(self.gates(set(self.voqs.all) - self._open))
+        self._switch.release(self.gates(self._open))
 
     def _make(self, net: LabNet) -> None:
         command: list[str] = []

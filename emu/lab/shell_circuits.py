@@ -75,7 +75,7 @@ class Optics:
 
     def _fire(self, epoch: Epoch) -> Committed:
         control = self._control
-        tables = control.tables(self.epoch), control.tables(epoch)
+        tables = control.realised(self.epoch), control.realised(epoch)
         step = transition(*tables, frozenset(node.name for node in self._fabric.ocses), control.dpids)
         name, dark = control.name_of(EpochChange(0.0, epoch, self._dark)), round(self._dark * 1e9)
         try:
@@ -85,6 +85,8 @@ class Optics:
             raise LabError(control.blame(error.reason, error.dpid)) from error
         if isinstance(end, Aborted):
             raise LabError(f"the change was aborted ({end.outcome}): {control.blame(end.reason, end.dpid)}")
+        if control.holding is not None:
+            control.holding.follow(tables[1])
         return end
 
 
