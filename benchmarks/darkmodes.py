@@ -172,9 +172,9 @@ def bench_rotor() -> bool:
         f"rotor with hold, a cycle of {3 * _PERIOD * 1e3:g} ms, {_ROTOR_DARK * 1e3:g} ms of each {_PERIOD * 1e3:g} ms "
         f"dark: {total:.1%} of the duty cycle's bound; each of 12 pairs got {least:.1%} to {most:.1%} of its share"
     )
-    lost = sum(change.lost or 0 for change in repeat.changes)
+    lost = sum(use.lost for use in repeat.circuits)
     overflow = sum(change.overflow or 0 for change in repeat.changes)
-    print(f"rotor with hold: {lost} packets lost in the dark, {overflow} found a queue full, in {_changed(repeat)}")
+    print(f"rotor with hold: {lost} packets lost at OCSs, {overflow} found a queue full, in {_changed(repeat)}")
     return total >= _LEAST and least >= _LEAST * _LEAST
 
 

@@ -106,7 +106,7 @@ def _repeat(scenario: Scenario, built: BuiltFabric, prediction: Prediction, wall
         seed=scenario.seed,
         trace=prediction.trace,
         links=list(_links(built, prediction, payload_per_frame(scenario.emulation.mtu))),
-        changes=[_change(change) for change in prediction.changes],
+        changes=[_change(change, built.dark.mode) for change in prediction.changes],
         health=_UNMEASURED,
         wall=wall,
         decisions=list(prediction.decisions),
@@ -121,9 +121,9 @@ def _links(built: BuiltFabric, prediction: Prediction, frame: int) -> Iterator[L
         yield LinkCounters(str(port), rate, size + HEADERS * packets, packets, size)
 
 
-def _change(change: EpochChange) -> CircuitChange:
+def _change(change: EpochChange, mode: str) -> CircuitChange:
     dark = change.reconfiguration
-    return CircuitChange(change.epoch.number, change.at, dark, change.at, change.at + dark, 0.0)
+    return CircuitChange(change.epoch.number, change.at, dark, change.at, change.at + dark, 0.0, mode=mode)
 
 
 def _plan(transport: Transport) -> list[str]:
