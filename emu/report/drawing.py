@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from controllers.epochs import CircuitError, Epoch, OcsCircuit
 from emu.errors import InputError
+from emu.report import words
 from emu.report.budget import Budget
 from emu.report.layout import Layout, TooLargeError, arrange
 from emu.report.loads import Bools, FlowTimes, Loads, Routing, load
@@ -19,7 +20,7 @@ from emu.report.shapes import Json, short
 from emu.results.wiring import StoredFabric, read_wiring
 from emu.scenario.build import build_fabrics
 from emu.scenario.schema import Scenario
-from emu.units import format_duration, format_rate
+from emu.units import format_rate
 from topologies.fabric import Fabric, FabricError, Port
 
 MOST_STEPS: Final = 120
@@ -147,7 +148,7 @@ def _epoch_stages(found: Sequence[Span]) -> Iterator[_Stage]:
             kept = before.epoch.lit & span.epoch.lit
             yield _Stage(
                 f"change to epoch {span.epoch.number}",
-                f"{_window(change)}: dark for {format_duration(span.start - span.change)}",
+                f"{_window(change)}: dark for {words.duration(span.start - span.change)}",
                 [(before, change)],
                 kept,
                 before.epoch.lit - kept,
@@ -172,7 +173,7 @@ def _phase_stages(series: Series, repeat: int, flows: FlowTimes, found: Sequence
 
 def _window(window: tuple[float, float]) -> str:
     start, end = window
-    return f"{format_duration(start) if start > 0 else 0} to {format_duration(end)}"
+    return f"{words.duration(start) if start > 0 else 0} to {words.duration(end)}"
 
 
 def _step(drawn: Drawn, routing: Routing, flows: FlowTimes, stage: _Stage) -> Json:

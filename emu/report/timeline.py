@@ -16,6 +16,7 @@ import numpy as np
 
 from controllers.epochs import Epoch
 from emu.intervals import union
+from emu.report import words
 from emu.report.budget import Budget
 from emu.report.lanes import binned, lanes
 from emu.report.loads import nic
@@ -23,7 +24,7 @@ from emu.report.optics import Span, lights, spans
 from emu.report.series import Floats, Series, numbers, texts
 from emu.report.shapes import Json, short, shorts
 from emu.results.wiring import StoredFabric
-from emu.units import format_duration, format_rate, format_size
+from emu.units import format_rate, format_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +100,7 @@ def timeline(series: Series, repeat: int, stored: StoredFabric | None, phases: S
 def _draw_phases(sheet: _Sheet, series: Series, repeat: int, colour: dict[str, int]) -> None:
     rows = series.phases[series.phases["repeat"] == repeat]
     for name, start, end in _times(rows, "phase"):
-        text = f"{name}<br>{format_duration(end - start)}, from {format_duration(start)}"
+        text = f"{name}<br>{words.duration(end - start)}, from {words.duration(start)}"
         sheet.bar("phase", colour[name], sheet.row(name, "phases") + 0.12, 0.76, start, end, text)
 
 
@@ -123,7 +124,7 @@ def _draw_each(sheet: _Sheet, name: str, rows: pd.DataFrame, colour: dict[str, i
     kinds, sizes, speeds = texts(rows, "kind"), numbers(rows, "bytes"), numbers(rows, "busbw_Bps")
     for at, (phase, one) in enumerate(zip(texts(rows, "phase"), texts(rows, "id"), strict=True)):
         text = (
-            f"{one}: {kinds[at]}, {format_size(sizes[at])}<br>CCT {format_duration(ends[at] - starts[at])}, "
+            f"{one}: {kinds[at]}, {format_size(sizes[at])}<br>CCT {words.duration(ends[at] - starts[at])}, "
             f"busbw {format_rate(8 * speeds[at])}"
         )
         y = top + 0.1 + step * places[at]
@@ -156,7 +157,7 @@ def _draw_circuits(sheet: _Sheet, found: Sequence[Span], stored: StoredFabric | 
     for light in lit:
         ocs, (entry, leaving) = light.circuit
         end = far.get((ocs, leaving), f"port {leaving}")
-        text = f"{far.get((ocs, entry), entry)} → {end} by {ocs}<br>lit {format_duration(light.end - light.start)}"
+        text = f"{far.get((ocs, entry), entry)} → {end} by {ocs}<br>lit {words.duration(light.end - light.start)}"
         sheet.bar("circuit", None, tops[ocs, entry] + 0.06, 0.78, light.start, light.end, f"→ {end}|{text}")
     _draw_dark(sheet, found, tops)
     return ""
@@ -164,7 +165,7 @@ def _draw_circuits(sheet: _Sheet, found: Sequence[Span], stored: StoredFabric | 
 
 def _draw_dark(sheet: _Sheet, found: Sequence[Span], tops: dict[tuple[str, int], float]) -> None:
     for before, span in pairwise(found):
-        text = f"dark for {format_duration(span.start - span.change)}, before epoch {span.epoch.number}"
+        text = f"dark for {words.duration(span.start - span.change)}, before epoch {span.epoch.number}"
         changed = before.epoch.lit ^ span.epoch.lit
         for ocs, port in sorted({(ocs, circuit.in_port) for ocs, circuit in changed}):
             sheet.bar("dark", None, tops[ocs, port] + 0.06, 0.78, span.change, span.start, text)
@@ -216,7 +217,7 @@ def _draw_half(
 ) -> None:
     """The flows that hosts send, or those that they receive, in as many lanes as overlap. high: of all lanes."""
     starts, ends = numbers(rows, "start_s").tolist(), numbers(rows, "end_s").tolist()
-    hosts, phases, words = [nic(name).node for name in texts(rows, column)], texts(rows, "phase"), _flow_texts(rows)
+    hosts, phases, said = [nic(name).node for name in texts(rows, column)], texts(rows, "phase"), _flow_texts(rows)
     places: dict[str, list[int]] = defaultdict(list)
     for place, host in enumerate(hosts):
         places[host].append(place)
@@ -226,14 +227,14 @@ def _draw_half(
         for at, own in zip(mine, lane, strict=True):
             kind = "send" if column == "src" else "receive"
             y = tops[host] + step * own
-            sheet.bar(kind, colour.get(phases[at]), y, step * 0.9, starts[at], ends[at], words[at])
+            sheet.bar(kind, colour.get(phases[at]), y, step * 0.9, starts[at], ends[at], said[at])
 
 
 def _flow_texts(rows: pd.DataFrame) -> list[str]:
     columns = [texts(rows, name) for name in ("id", "src", "dst")]
     sizes, times, slow = (numbers(rows, name).tolist() for name in ("bytes", "fct_s", "slowdown"))
     return [
-        f"{one}<br>{src} → {dst}, {format_size(size)}<br>FCT {format_duration(fct)}"
+        f"{one}<br>{src} → {dst}, {format_size(size)}<br>FCT {words.duration(fct)}"
         + ("" if np.isnan(by) else f", slowdown {by:.2f}")
         for one, src, dst, size, fct, by in zip(*columns, sizes, times, slow, strict=True)
     ]
@@ -259,7 +260,7 @@ def _draw_load(sheet: _Sheet, series: Series, rows: pd.DataFrame, hosts: Sequenc
             z.append(shorts(moved / capacity[place], 2))
     middles = [row["y"] for row in sheet.rows if row["group"] == "hosts"]
     y = [short(middle + half) for middle in middles for half in (-high / 4, high / 4)]
-    note = f"{len(rows)} flows are too many to draw: a row shows its load in bins of {format_duration(edges[1])}"
+    note = f"{len(rows)} flows are too many to draw: a row shows its load in bins of {words.duration(edges[1])}"
     return f"{note}, sent above, received below.", {"y": y, "dx": short(float(edges[1]), 7), "z": z}
 
 

@@ -11,7 +11,7 @@ NONE = "–"
 
 def duration(seconds: float | None) -> str:
     """`621.3 ms`."""
-    return NONE if _missing(seconds) else format_duration(seconds) if seconds else "0 s"
+    return NONE if _missing(seconds) else format_duration(seconds).replace("us", "µs") if seconds else "0 s"
 
 
 def size(value: float | None) -> str:

@@ -75,7 +75,7 @@ report.axis = (more = {}) => ({
 });
 
 report.layout = (more) => ({
-  paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 12, r: 14, t: 8, b: 8 },
+  paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: { l: 12, r: 14, t: 36, b: 8 },
   font: { family: getComputedStyle(document.body).fontFamily, size: 12.5, color: report.colour("ink") },
   hoverlabel: {
     bgcolor: report.colour("ink"), bordercolor: report.colour("ink"), align: "left",

@@ -146,7 +146,7 @@ report.charts = (() => {
       showarrow: false, yshift: 13, font: { size: 12.5, color: report.colour("ink") }, bgcolor: report.colour("surface"), borderpad: 1,
     }));
     const missing = (names) => names.filter((figure) => !rows.some((row) => row.figure === figure)).map((figure) => ({
-      x: names.indexOf(figure), yref: "paper", y: 0.5, text: "not measured", showarrow: false, font: { color: report.colour("muted") },
+      x: names.indexOf(figure), yref: "paper", y: 0.5, text: "not measured", showarrow: false, font: { color: report.colour("muted") }, bgcolor: report.colour("surface"),
     }));
     strips("dark-plot", rows, "figure", { names: FIGURES, all: true }, values, text, (names, place) => ({
       height: 320, annotations: [...medians(place), ...missing(names)],

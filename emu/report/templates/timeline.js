@@ -83,7 +83,7 @@ report.timeline = (() => {
     const ticks = labels(shown.rows, pixels), traces = shown.bars.map((bars) => trace(bars, unit));
     if (shown.heat) traces.push(heat(shown.heat, shown.rows, unit));
     report.plot(plot, traces, {
-      height: shown.height * pixels + 62, barmode: "overlay", bargap: 0, dragmode: "zoom",
+      height: shown.height * pixels + 88, barmode: "overlay", bargap: 0, dragmode: "zoom",
       xaxis: report.axis({ title: `modelled time (${name})`, range: [0, (1.005 * shown.end) / unit], autorange: false }),
       yaxis: report.axis({
         range: [shown.height + 0.15, 0], fixedrange: true, showgrid: false, ticks: "", tickvals: ticks.map((row) => row.y),
