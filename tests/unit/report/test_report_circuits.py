@@ -135,4 +135,4 @@ def test_tables_that_do_not_fit_the_wiring_have_words_too(tmp_path: Path) -> Non
     table = (run / "circuit_use.csv").read_text()
     (run / "circuit_use.csv").write_text(table.replace("o0,1,3,", "o0,1,99,"))
     _, (_, series) = load_series([run])
-    assert "o0 has no port 99" in draw(series, 1, wired(series.run), Budget.of(1))["problem"]
+    assert "port o0:99 is not wired" in draw(series, 1, wired(series.run), Budget.of(1))["problem"]
