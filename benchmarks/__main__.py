@@ -12,6 +12,7 @@ from benchmarks.circuits import bench_commit, bench_dark, bench_service
 from benchmarks.collectives import bench_collectives, bench_dilation
 from benchmarks.darkmodes import bench_darkmodes, bench_rotor
 from benchmarks.machine import IDLE, describe, wait_until_idle
+from benchmarks.model import bench_model
 from benchmarks.startup import bench_startup
 
 
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[], bool]] = {
     "service": bench_service,
     "darkmodes": bench_darkmodes,
     "rotor": bench_rotor,
+    "model": bench_model,
     "startup": bench_startup,
     "kills": bench_kills,
 }

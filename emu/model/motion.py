@@ -339,8 +339,9 @@ class Motion:
         """Messages of a program wait for no other any more; those inside a host are received at once."""
         while tags.size:
             local = program.local[program.shape.lanes(tags)]
-            self._open(program.owner, tags[~local], now)
-            tags = tags[local]
+            if not local.all():
+                self._open(program.owner, tags[~local], now)
+                tags = tags[local]
             if tags.size:
                 program.start = min(program.start, now)
                 program.over[tags] = True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from controllers.circuits import darkened, with_dark
@@ -26,7 +24,7 @@ class Network:
 
     capacities: payload bits per second of each directed link (the line rate times `efficiency`).
     delays: seconds of each directed link, with a last place of 0 for the padding of paths.
-    dark: which links carry nothing now: the exits of circuits that are being replaced, and what has failed. It has one
+    dark: which links carry nothing now, because they are the exit of a circuit that is being replaced. It has one
         place more than there are links, for the padding of paths.
     nics: how many NICs there are; they are numbered as in `fabric.all_nics`.
     """
@@ -41,7 +39,6 @@ class Network:
         self.capacities: Floats = np.array([fabric.link(port).rate * efficiency for port in self.ports])
         self.delays: Floats = np.array([*(fabric.link(port).delay for port in self.ports), 0.0])
         self.dark: Bools = np.zeros(len(self.ports) + 1, dtype=np.bool_)
-        self._out: Bools = np.zeros(len(self.ports) + 1, dtype=np.bool_)
         self._seed = seed
         self._seen: dict[frozenset[OcsCircuit], Hops] = {}
         self._hops = self._routed(self.epoch)
@@ -104,22 +101,10 @@ class Network:
         return self._routed(coming).paths(src, dst)
 
     def commit(self, epoch: Epoch) -> None:
-        """End the change: the circuits of `epoch` shine, its routes hold; what has failed stays so."""
-        self.dark[:] = self._out
+        """End the change: the circuits of `epoch` shine, its routes hold."""
+        self.dark[:] = False
         self.epoch = epoch
         self._hops = self._routed(self.epoch)
-
-    def fail(self, ports: Iterable[Port]) -> None:
-        """The cables in these ports carry nothing from now on, either way; the routes stay."""
-        for port in ports:
-            self._out[[self.number(port), self.number(self.fabric.peer(port))]] = True
-        self.dark |= self._out
-
-    def repair(self, ports: Iterable[Port]) -> None:
-        """The cables in these ports carry again what they did; call it between changes of circuits."""
-        for port in ports:
-            both = [self.number(port), self.number(self.fabric.peer(port))]
-            self._out[both] = self.dark[both] = False
 
     def _routed(self, epoch: Epoch) -> Hops:
         """The routes of an epoch; those of circuits that come back again and again are kept."""

@@ -19,6 +19,7 @@ from emu.results.directory import create_directory, write_run
 from emu.scale import Scale
 from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
 from emu.scenario.schema import Scenario
+from emu.scenario.sweep_spec import check_single
 from emu.scenario.traffic import build_orchestrator
 from emu.verdict.levels import Verdict
 from emu.verdict.link_rules import HEADERS
@@ -49,12 +50,13 @@ def predict_scenario(
     Raises InputError for a scenario that cannot be run, and a directory that cannot be written.
     """
     began, started = time.time(), time.monotonic()
+    check_single(scenario.sweep, scenario.error)
     scenario = scenario.model_copy(update={"engine": "model", "repeat": 1})
     built = build_fabrics(scenario)
     directory = create_directory(scenario, out) if write else Path()
     fabrics = []
     for place, one in enumerate(built):
-        listener(Progress("predict", one.fabric.name))
+        listener(Progress("traffic", "in the model", one.fabric.name))
         fabrics.append(_fabric(scenario, place, one, transport, counterfactual))
     wall = time.monotonic() - started
     outcome = Outcome(directory, scenario, Scale(1, 1), fabrics, _plan(transport), began=began, wall=wall)

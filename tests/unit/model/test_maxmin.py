@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emu.model.maxmin import padded, rates
+from emu.model.maxmin import fill, padded, rates
 
 
 @st.composite
@@ -89,6 +89,16 @@ def test_no_link_above_capacity_and_every_flow_has_a_bottleneck(network: tuple[l
     assert all(used <= capacity + 1e-9 for used, capacity in zip(load, capacities, strict=True))
     for flow, path in enumerate(paths):
         assert any(load[link] >= capacities[link] - 1e-9 and rate[flow] >= fastest[link] - 1e-9 for link in path)
+
+
+@given(networks(), st.lists(st.integers(1, 4), min_size=12, max_size=12))
+def test_a_row_stands_for_equal_flows(network: tuple[list[list[int]], list[int]], times: list[int]) -> None:
+    paths, capacities = network
+    counts = times[: len(paths)]
+    limits = np.array(capacities, dtype=np.float64)
+    grouped = fill(padded(paths, len(capacities)), limits, np.array(counts, dtype=np.float64))
+    one_by_one = rates([path for path, count in zip(paths, counts, strict=True) for _ in range(count)], limits)
+    assert np.repeat(grouped, counts) == pytest.approx(one_by_one, abs=1e-9)
 
 
 @given(networks(), st.randoms(use_true_random=False))

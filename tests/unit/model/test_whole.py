@@ -100,7 +100,7 @@ def situations(draw: st.DrawFn) -> tuple[Fabric, list[tuple[float, Task]], Condi
     return fabric, tasks, Conditions(**conditions)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(situations())
 def test_whole_is_lowered(situation: tuple[Fabric, list[tuple[float, Task]], Conditions]) -> None:
     assert_equal(*both(*situation))
