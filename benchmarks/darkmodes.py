@@ -11,16 +11,18 @@ from statistics import median
 from controllers.dark import DARK_MODES
 from emu.measurement import CircuitChange, CircuitUse, Repeat
 from emu.outcome import FabricOutcome, Outcome
+from emu.records import FlowRecord, Trace
 from emu.results.circuits import use_row
 from emu.runner import run
 from emu.wire import payload_efficiency
 
-_RATE, _BETA, _MTU = 400_000_000_000, 8000, 9000
+_RATE, _BETA, _MTU = 400_000_000_000, 20_000, 9000
 _DARK_WALL = 0.1
 """Seconds in the lab that circuits are dark, whatever they stand for: the dilation makes 1, 10 and 100 ms of them."""
 _MODELLED = (0.001, 0.01, 0.1)
-_REPEATS = 3
-# Three flows in a ring, each for ten dark times. The circuit of the first moves to the other free port of its receiver.
+_REPEATS = 2
+# Three flows in a ring, each for ten dark times, are the phase. The circuit of the first moves to the other free port
+# of its receiver. A small one comes when all is over, so that a change which waited for the ring is seen.
 _FABRIC = """
   - name: {mode}
     kind: hybrid
@@ -37,10 +39,11 @@ _FLOWS = """
 workload:
   kind: flow-list
   flows: |
-    src,dst,bytes
-    0,1,{size}
-    1,2,{size}
-    2,0,{size}
+    src,dst,bytes,start
+    0,1,{size},0
+    1,2,{size},0
+    2,0,{size},0
+    0,2,{last},{later}
 """
 
 
@@ -94,8 +97,7 @@ def _costs(dark: float) -> Iterable[Cost]:
 
 def _cost(fabric: FabricOutcome, repeats: Sequence[Repeat], dark: float) -> Cost:
     changes = [change for repeat in repeats for change in repeat.changes if change.outcome == "committed"]
-    bulk = [min(repeat.trace.flows, key=lambda row: row.src).fct for repeat in repeats]
-    phase = [repeat.trace.phases["flows"] for repeat in repeats]
+    rings = [_ring(repeat.trace) for repeat in repeats]
     return Cost(
         mode=fabric.name,
         dark=dark,
@@ -105,11 +107,16 @@ def _cost(fabric: FabricOutcome, repeats: Sequence[Repeat], dark: float) -> Cost
         overflow=_median(change.overflow for change in changes),
         reordered=_median(change.reordered for change in changes),
         early=_median(change.out_of_order for change in changes),
-        bulk=median(bulk),
-        phase=median(row.end - row.start for row in phase),
-        ideal=fabric.prediction.phases["flows"],
+        bulk=median(next(row.fct for row in ring if row.src.startswith("h0")) for ring in rings),
+        phase=median(max(row.end for row in ring) for ring in rings),
+        ideal=max(row.end for row in _ring(fabric.prediction.trace)),
         verdict=str(fabric.verdict.level),
     )
+
+
+def _ring(trace: Trace) -> list[FlowRecord]:
+    """The flows of the phase, which begins at time zero."""
+    return sorted(trace.flows, key=lambda row: row.start)[:3]
 
 
 def _scenario(dark: float) -> str:
@@ -124,18 +131,18 @@ def _scenario(dark: float) -> str:
         for mode in DARK_MODES
     )
     head = f"emulation: {{scale: {{sigma: {_BETA / tdf}, beta: {_BETA}}}, budget: 1h, mtu: {_MTU}}}\nrepeat: {_REPEATS}"
-    return f"name: darkmodes\n{head}\nfabrics:{fabrics}\n{_FLOWS.format(size=size)}"
+    return f"name: darkmodes\n{head}\nfabrics:{fabrics}\n{_FLOWS.format(size=size, last=size // 50, later=16 * dark)}"
 
 
 # -- a rotor -----------------------------------------------------------------------------------------------------------
 
-_PERIOD, _ROTOR_DARK, _TDF = 0.1, 0.01, 10
+_PERIOD, _ROTOR_DARK, _TDF, _ROTOR_BETA = 0.1, 0.01, 10, 8000
 _LEAST = 0.9
 _CYCLE = (4, 5, 6)
 """The epochs of the second full cycle: connections have found their rates, and none has ended."""
 _ROTOR = f"""
 name: rotor
-emulation: {{scale: {{sigma: {_BETA // _TDF}, beta: {_BETA}}}, budget: 1h, mtu: {_MTU}}}
+emulation: {{scale: {{sigma: {_ROTOR_BETA // _TDF}, beta: {_ROTOR_BETA}}}, budget: 1h, mtu: {_MTU}}}
 fabrics:
   - kind: hybrid
     pods: 4

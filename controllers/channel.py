@@ -74,7 +74,8 @@ class Prepare:
     light: what comes `reconfiguration_ns` after the circuits went dark: new circuits, then the routes that use them.
     at_ns: the asked instant, or None for as soon as it is ready.
     detour: what packet switches change `ahead_ns` before that instant, so that the circuits' queues run empty.
-    shut: queues that are closed then. release: those that are opened after the light.
+    shut: queues that are closed then. release: those that are opened `settle_ns` after the light's last barrier: a
+    datapath may follow its barriers a moment later, and until then drops what enters a circuit that was dark.
     """
 
     change: str
@@ -86,6 +87,7 @@ class Prepare:
     ahead_ns: int = 0
     shut: tuple[Gate, ...] = ()
     release: tuple[Gate, ...] = ()
+    settle_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

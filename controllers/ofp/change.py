@@ -163,7 +163,9 @@ class Change:
         light_ns = began_ns + self.request.reconfiguration_ns
         self._wait_until(light_ns, "light", "restore")
         light = self._commit("light", light_ns)
-        self._gates.release(self.request.release)
+        if self.request.release:
+            self._wait_until(light.replied_ns + self.request.settle_ns, "restore")
+            self._gates.release(self.request.release)
         return Committed(self.request.change, dark, light)
 
     def _move_away(self, at_ns: int) -> None:

@@ -30,6 +30,8 @@ from workloads.protocol import Announce, Event
 
 LEAD = 0.2
 """Wall seconds before its instant at which a change is handed over: filling its bundles takes a few milliseconds."""
+SETTLE_NS = 10_000_000
+"""After the barriers of new circuits: so long (ns) later what was held for them is let go."""
 _PASSING = 1.0
 """Wall seconds that laying circuits while nothing is in flight may take, or it is not worth while."""
 
@@ -156,7 +158,8 @@ class LabCircuits:
         ahead = round(self._ahead * 1e9) if at_ns is not None else 0  # nothing moves: nothing has to move on
         shut, release = self._queues(change)
         prepare = Prepare(
-            *(self._control.name_of(change), step.dark, step.light, at_ns, dark, step.detour, ahead, shut, release)
+            *(self._control.name_of(change), step.dark, step.light, at_ns, dark, step.detour, ahead),
+            *(shut, release, SETTLE_NS),
         )
         with as_lab_error("circuits"):
             self._control.client.submit(prepare)

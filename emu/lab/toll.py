@@ -59,14 +59,14 @@ class Toll:
         self._exits: dict[str, Port] = {}
         self._opened: _Books | None = None
         self._closed: _Books | None = None
-        self._lit = False
+        self._lit = self._watched = False
         self._looks: list[_Books] = []
         loop.watch(self._timer.fileno(), select.EPOLLIN, lambda _: self._due())
 
     def begin(self, old: Epoch, new: Epoch, first: float) -> None:
         """A change was handed over; `first`: the wall second at which it begins to show."""
         self._opened = self._closed = None
-        self._lit, self._looks = False, []
+        self._lit, self._watched, self._looks = False, True, []
         changing = [
             (ocs, circuit)
             for circuits in (darkened(old, new), lit(old, new))
@@ -78,7 +78,9 @@ class Toll:
         self._timer.arm(max(first - _EARLY, time.monotonic()))
 
     def committed(self, at: float) -> None:
-        """The new circuits were acknowledged at this wall second."""
+        """The new circuits were acknowledged at this wall second. Changes that nobody could see have no books."""
+        if not self._watched:
+            return
         self._settle()
         self._lit = True
         self._timer.arm(at + self._tail)
@@ -94,6 +96,7 @@ class Toll:
         """Write what a change cost into its row, if its books were opened in time and are closed."""
         before, after = self._opened, self._closed
         self._opened = self._closed = None
+        self._watched = False
         if before is None or after is None:
             return
         change.lost = max(0, after.missing - before.missing)

@@ -65,6 +65,8 @@ def dark_problem(fabric: Fabric, way: DarkMode | DarkSpec | None) -> tuple[KeyPa
     if mode == "detour" and (pair := cut_off(fabric)) is not None:
         hint = "give the fabric an electrical network (hybrid: electrical_rate), or write hold, drain or drop"
         return key, f"detour needs electrical paths: from {pair[0]} to {pair[1]} there is none", hint
+    if mode == "hold" and fabric.ocses and fabric.routing != "shortest-path":
+        return key, f"hold cannot queue by destination where routing is {fabric.routing}", "write detour, drain or drop"
     if mode == "hold":
         for port in (fabric.peer(port) for ocs in fabric.ocses for port in fabric.ports(ocs.name)):
             if fabric.node(port.node).kind is Kind.HOST:

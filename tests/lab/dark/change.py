@@ -79,9 +79,10 @@ def tapped(bench: Bench) -> Iterator[dict[Port, list[Frame]]]:
     tap.close()
 
 
-def play(bench: Bench, transfers: Sequence[Transfer] = (MOVED,)) -> Seen:
-    """Run transfers from time zero through the fabric's one scheduled change."""
+def play(bench: Bench, transfers: Sequence[Transfer] = (MOVED,), *later: tuple[float, Transfer]) -> Seen:
+    """Run transfers from time zero, and some later, through the fabric's one scheduled change."""
     lab, built = bench.lab, bench.built
+    begun = [*((0.0, transfer) for transfer in transfers), *later]
     bench.open_for(*transfers)
     emptied = emptying_time(bench.fabric, lab.scenario.emulation, bench.scale)
     moving = moving_time(bench.fabric, built.dark, lab.scenario.emulation, bench.scale)
@@ -89,7 +90,7 @@ def play(bench: Bench, transfers: Sequence[Transfer] = (MOVED,)) -> Seen:
     circuits = LabCircuits(
         *(lab.control, built.epoch, built.policy, built.reconfiguration, lab.loop, dark), dark=built.dark, ahead=moving
     )
-    engine = bench.engine(Script(*((0.0, Run(transfer)) for transfer in transfers)), circuits)
+    engine = bench.engine(Script(*((at, Run(transfer)) for at, transfer in begun)), circuits)
     with tapped(bench) as behind:
         before = Snapshot.take(lab)
         engine.run()
