@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["plan", "build", "controller", "verify", "calibrate", "traffic", "check", "write", "report", "done"]
+Stage = Literal[
+    "plan", "predict", "build", "controller", "verify", "calibrate", "traffic", "check", "write", "report", "done"
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from emu.scale import Scale
 from emu.scenario.build import BuiltFabric, build_fabrics, cluster_of
 from emu.scenario.load import load
 from emu.scenario.schema import Scenario
+from emu.scenario.sweep_spec import check_single
 from emu.scenario.traffic import build_orchestrator
 from emu.verdict import judge
 from emu.wire import payload_efficiency
@@ -74,6 +75,7 @@ def run_scenario(
     counterfactual: bool = False,
 ) -> Outcome:
     """Run a scenario that is loaded already; see `run`. plugins: those that it was loaded with."""
+    check_single(scenario.sweep, scenario.error)
     if scenario.engine == "model":
         return predict_scenario(scenario, out=out, counterfactual=counterfactual, listener=listener)
     built = build_fabrics(scenario)

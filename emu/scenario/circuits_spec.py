@@ -21,14 +21,23 @@ MOST_CHANGES = 10_000
 
 
 class Change(Strict):
-    """From `at` on (modelled time) the fabric moves to these circuits; an OCS that is not named goes dark."""
+    """From `at` on the fabric moves to these circuits; an OCS that is not named goes dark.
+
+    at: modelled time.
+    circuits: by OCS, as in the fabric's `circuits`.
+    """
 
     at: Duration
     circuits: Circuits
 
 
 class Rotation(Strict):
-    """From `start` on, one of `matchings` every `period`, in turn and for ever; each begins with the dark time."""
+    """From `start` on, one of `matchings` every `period`, in turn and for ever; each begins with the dark time.
+
+    period: of one matching, its dark time included.
+    start: when the first begins, modelled time.
+    matchings: circuits by OCS, as in the fabric's `circuits`.
+    """
 
     period: PositiveDuration
     start: Duration = 0.0

@@ -30,7 +30,9 @@ Faults = Mapping[KeyPath, PydanticCustomError]
 
 
 class FabricSpec(Strict):
-    """What every fabric may say. Its builder's parameters are the fields of a subclass (see `model_of`).
+    """What every fabric may say.
+
+    Its builder's parameters are the fields of a subclass (see `model_of`).
 
     name: how results call it; default: its kind.
     kind: the name of its builder.

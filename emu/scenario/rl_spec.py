@@ -54,6 +54,7 @@ class TailSpec(Strict):
 class AfdSpec(Strict):
     """Generation ranks that decode with attention and feed-forward layers apart.
 
+    attention: ranks with the attention layers. ffn: ranks with the feed-forward layers.
     batch: sequences of each attention rank. steps, step, rounds: as in `decode`.
     dispatch: data type of activations on their way to the feed-forward ranks; default: the workload's.
     """
@@ -70,7 +71,7 @@ class AfdSpec(Strict):
 class WeightSyncSpec(Strict):
     """How the new weights reach the generation ranks.
 
-    chunks: into how many pieces a tree or chain cuts them. pod: generation ranks in a row that a tree takes as a pod.
+    algorithm: which way they go. chunks: into how many pieces a tree or chain cuts them. pod: generation ranks in a row that a tree takes as a pod.
     """
 
     algorithm: SyncAlgorithm = "two-level"
@@ -96,7 +97,10 @@ class RlWorkload(Strict):
     training: ranks with a replica each. generation: the others; those that `afd` does not name switch parallelism.
     forward, backward, optimizer: computation of one training pass.
     buckets: layer gradients are merged into at most so many all-reduces.
+    decode: most of the rollout. tail: the rest of it.
     message_overhead: time of each tensor-parallel all-reduce in decoding, beside its bytes.
+    afd: ranks that decode with attention and feed-forward layers apart, or `none`.
+    weight_sync: how the new weights reach the generation ranks.
     """
 
     kind: Literal["rl-iteration"]

@@ -34,6 +34,7 @@ from emu.scenario.fields import (
     repeated,
 )
 from emu.scenario.source import Source
+from emu.scenario.sweep_spec import SweepSpec
 from emu.scenario.workload_spec import Workload, own_workload
 from topologies import registry
 from topologies.fabric import FabricError
@@ -42,7 +43,10 @@ Factor = Annotated[Real, Field(ge=1, le=1e9)]
 
 
 class Scale(Strict):
-    """Bytes are divided by sigma, rates by beta; durations then grow by beta/sigma, the time dilation factor."""
+    """Bytes are divided by sigma, rates by beta; durations then grow by beta/sigma, the time dilation factor.
+
+    sigma: of bytes. beta: of rates; at least sigma.
+    """
 
     sigma: Factor
     beta: Factor
@@ -81,14 +85,14 @@ AnyScale = Annotated[Literal["auto"] | Scale, BeforeValidator(_read_scale)]
 class Emulation(Strict):
     """How the lab stands for the real system.
 
-    scale: see Scale; `auto` picks the one that fits all fabrics, the machine and the budget.
+    scale: by what bytes and rates are divided; `auto` picks what fits all fabrics, the machine and the budget.
     budget: wall time that the whole scenario may take.
     mtu: of every interface, bytes.
     queue: per transmitting port, in bytes of the real system.
     delay: `strict` refuses link delays on a machine that cannot make them; `best-effort` runs without, and says so.
     datapath: Open vSwitch's; `auto` takes the kernel's if it is there.
     small_messages: those below one MTU after sigma are charged in time, or sent all the same.
-    room: what the lab runs in.
+    room: what the lab runs in: `host` is namespaces of the running kernel.
     """
 
     scale: AnyScale = "auto"
@@ -122,7 +126,12 @@ class Scenario(Strict):
     name: default: that of its file.
     seed: of everything random.
     repeat: how often each fabric runs it.
+    engine: `packet` sends packets in a lab, `model` lets fluids flow in the same places.
+    traffic: what makes the packets: connections that one event loop serves.
     capture: links whose frames are kept.
+    fabrics: what is compared; the workload runs on one after the other.
+    workload: what the hosts compute and send.
+    sweep: parameters that take several values, for `emu sweep`.
     """
 
     name: Name = "scenario"
@@ -133,6 +142,7 @@ class Scenario(Strict):
     emulation: Emulation = Emulation()
     transport: Transport = Transport()
     capture: Capture | None = None
+    sweep: SweepSpec | None = None
     fabrics: Annotated[tuple[AnyFabric, ...], Field(min_length=1, max_length=32)]
     workload: Workload
 

@@ -126,7 +126,12 @@ Names = Annotated[tuple[Label, ...], BeforeValidator(as_list), WithJsonSchema({"
 
 
 class Sweep(Strict):
-    """Sizes as nccl-tests steps through them: `from`, then times `factor`, up to `to`."""
+    """Sizes as nccl-tests steps through them: `from`, then times `factor`, up to `to`.
+
+    from: the smallest.
+    to: the largest that may be reached.
+    factor: from each to the next.
+    """
 
     first: PositiveSize = Field(alias="from")
     last: PositiveSize = Field(alias="to")

@@ -47,7 +47,10 @@ class _Step(Strict):
 
 
 class ComputeStep(_Step):
-    """All hosts compute for a while; nothing crosses the fabric."""
+    """All hosts compute for a while; nothing crosses the fabric.
+
+    compute: for how long.
+    """
 
     compute: PositiveDuration
 
@@ -55,10 +58,12 @@ class ComputeStep(_Step):
 class CollectiveStep(_Step):
     """A collective of a group, once per size.
 
+    collective: which one.
     algorithm: default: the usual one for the collective.
-    size: S of the formulas; or a quantity of the workload's model.
+    size: S of the formulas; or a quantity of the workload's model; a list is gone through.
     sweep: instead of `size`.
-    ranks, order: who takes part, and in which order the algorithm links them.
+    ranks: who takes part: all, a list, or text such as 0-7,12.
+    order: in which the algorithm links them: as listed, or shuffled by the seed.
     root: the rank that a broadcast starts from, or that an incast goes to; default: the first of the group.
     chunks: into how many pieces a chain or tree is cut.
     pods: of a two-level broadcast, how many ranks each pod has, from the root on; the first holds the data already.
@@ -121,6 +126,7 @@ class Collectives(Strict):
     """Collectives and computations in steps.
 
     model, dtype: what the sizes weights, gradients and layer-gradients are taken from.
+    steps: one after the other, unless `after` or `at` say otherwise.
     """
 
     kind: Literal["collectives"]
@@ -170,6 +176,7 @@ class FlowList(Strict):
 
     file: relative to the scenario.
     flows: the list itself; `load` fills it in from `file`, so that a resolved scenario needs no other file.
+    format: of the list; `auto` tells by its first lines.
     connections: `kept` flows find theirs open, `new` ones open their own.
     """
 
