@@ -71,7 +71,8 @@ class AfdSpec(Strict):
 class WeightSyncSpec(Strict):
     """How the new weights reach the generation ranks.
 
-    algorithm: which way they go. chunks: into how many pieces a tree or chain cuts them. pod: generation ranks in a row that a tree takes as a pod.
+    algorithm: which way they go. chunks: into how many pieces a tree or chain cuts them.
+    pod: generation ranks in a row that a tree takes as a pod.
     """
 
     algorithm: SyncAlgorithm = "two-level"
