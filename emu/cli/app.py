@@ -27,6 +27,7 @@ from emu.cli.runs import runs
 from emu.cli.schema import schema
 from emu.cli.shell import shell
 from emu.cli.show import show
+from emu.cli.sweep import sweep
 
 app = typer.Typer(
     help="Packet-level emulation of disaggregated RL training on reconfigurable fabrics.",
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(check)
 app.command()(predict)
+app.command()(sweep)
 app.command()(shell)
 app.command()(show)
 app.command()(report)

@@ -73,7 +73,7 @@ def _values(
 ) -> tuple[Any, ...]:
     if last < first:
         raise Refusal("to must not be smaller than from")
-    found = []
+    found: list[Any] = []
     while first <= last and len(found) <= MOST_VALUES:
         found.append(write(first))
         first = following(first)
