@@ -34,11 +34,16 @@ class Controller:
     def __init__(self, fabric: Fabric, end: str = "") -> None:
         self.fabric, self.client, self.end = fabric, self, end
         self.asked: list[Prepare] = []
+        self.holding = None
         self.dpids = {name: number for number, name in enumerate(("t0", "t1", "t2", "t3", "o0"), start=1)}
 
     def tables(self, wanted: Epoch) -> Any:  # noqa: ANN401 - Tables
         """As Control."""
         return routes(self.fabric, wanted, 1)
+
+    def realised(self, wanted: Epoch) -> Any:  # noqa: ANN401 - Tables
+        """As Control, for a fabric without queues."""
+        return self.tables(wanted)
 
     def name_of(self, change: Any) -> str:  # noqa: ANN401 - EpochChange
         """As Control."""

@@ -303,7 +303,7 @@ def test_shipped_scenarios_load_and_build(path: Path) -> None:
     assert scenario.name == path.stem
     assert path.read_text().startswith("# "), "a comment says what it shows"
     for built in build_fabrics(scenario):
-        assert len(built.fabric.hosts) == 16
+        assert len(built.fabric.hosts) == 16 or scenario.engine == "model"
         build_orchestrator(scenario, cluster_of(built.fabric), seed=1)
 
 

@@ -82,7 +82,7 @@ SPOILED = [
     ("repeat: 2", "repeat: 101", "repeat", "must be at most 100, not 101"),
     ("name: example", "name: My Run", "name", "'My Run' is not a name"),
     ("name: example", "name: ../../etc", "name", "is not a name"),
-    ("engine: packet", "engine: packets", "engine", "not one of packet; did you mean 'packet'?"),
+    ("engine: packet", "engine: packets", "engine", "not one of packet, model; did you mean 'packet'?"),
     ("traffic: flows", "traffic: iperf", "traffic", "'iperf' is not one of flows"),
     ("scale: {sigma: 400, beta: 8000}", "scale: fast", "emulation.scale", "write auto or {sigma: 400, beta: 8000}"),
     ("{sigma: 400, beta: 8000}", "{sigma: 400, beta: 399}", "emulation.scale.beta", "beta/sigma must be at least 1"),
