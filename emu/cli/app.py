@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from emu.cli.calibrate import calibrate
 from emu.cli.check import check
 from emu.cli.compare import compare
 from emu.cli.doctor import doctor
@@ -28,6 +29,7 @@ from emu.cli.schema import schema
 from emu.cli.shell import shell
 from emu.cli.show import show
 from emu.cli.sweep import sweep
+from emu.cli.validate import validate
 
 app = typer.Typer(
     help="Packet-level emulation of disaggregated RL training on reconfigurable fabrics.",
@@ -39,6 +41,8 @@ app.command()(run)
 app.command()(check)
 app.command()(predict)
 app.command()(sweep)
+app.command()(validate)
+app.command()(calibrate)
 app.command()(shell)
 app.command()(show)
 app.command()(report)

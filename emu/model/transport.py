@@ -102,6 +102,7 @@ def load_transport(path: Path) -> Transport:
         initial_window = 14600
         retransmission = 0.004
 
+    A table `fit`, which says what they were fitted on, is left to whoever validates them.
     Raises InputError for a file that cannot be read, an unknown or missing key, and an impossible value.
     """
     try:
@@ -110,6 +111,8 @@ def load_transport(path: Path) -> Transport:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"{path}: {error}") from error
+    if isinstance(values.get("fit"), dict):
+        del values["fit"]
     return _checked(path, values)
 
 
