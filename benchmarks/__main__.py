@@ -14,6 +14,7 @@ from benchmarks.darkmodes import bench_darkmodes, bench_rotor
 from benchmarks.machine import IDLE, describe, wait_until_idle
 from benchmarks.model import bench_model
 from benchmarks.startup import bench_startup
+from benchmarks.validation import bench_validation
 
 
 def bench_kills() -> bool:
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Callable[[], bool]] = {
     "darkmodes": bench_darkmodes,
     "rotor": bench_rotor,
     "model": bench_model,
+    "validation": bench_validation,
     "startup": bench_startup,
     "kills": bench_kills,
 }
