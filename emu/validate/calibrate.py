@@ -1,9 +1,10 @@
 """Fits the TCP-like transport's parameters to packet runs by least squares.
 
 What is fitted are medians of measured collective completion times, one for each step, size and fabric, by the logarithm
-of their ratio to the model's. The cost of a message and the round trip are fitted as wall time, for a lab of another
-dilation has the same; efficiency has no unit. The time-out after the dark is fitted to the transport's share of the
-service's dark time, where circuits changed under flows; else it is what the runs were set to.
+of their ratio to the model's, outliers weighed down (Cauchy's loss). The cost of a message and the round trip are
+fitted as wall time, for a lab of another dilation has the same; efficiency has no unit. The time-out after the dark is
+fitted to the transport's share of the service's dark time, where circuits changed under flows; else it is what the runs
+were set to.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ _STEP: Final = 0.01
 """Relative, of numeric derivatives: the model's times have small steps themselves."""
 _FINE: Final = 1e-4
 """What improves the fit by less than this share ends it: measured times are no finer."""
+_USUAL: Final = 0.05
+"""Residuals beyond this weigh less and less: what no transport explains must not bend the rest."""
 _EVALUATIONS: Final = 40
 """Steps of the fit at most, each with its derivatives."""
 
@@ -117,6 +120,8 @@ def _least_squares(
         bounds=(_LOWEST, _HIGHEST),
         diff_step=_STEP,
         x_scale=(0.01, 1.0, 1.0),
+        loss="cauchy",
+        f_scale=_USUAL,
         ftol=_FINE,
         xtol=_FINE,
         max_nfev=_EVALUATIONS,
