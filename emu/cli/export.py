@@ -49,6 +49,8 @@ def export(
       emu export runs/first --to nccl-tests --fabric hybrid
 
     Each format's columns and units are in docs/exports.md.
+
+    Exit status: 0; 2 for an unknown format, or a run that has nothing for it; 1 if the file cannot be written.
     """
     from emu.export.formats import BINARY, check_format  # noqa: PLC0415 - costs time that `emu --help` should not take
     from emu.export.formats import export as write  # noqa: PLC0415

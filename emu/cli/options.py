@@ -17,7 +17,12 @@ Repeat = Annotated[
 ]
 Plugins = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", metavar="FILE.py", help="Python file with builders; may be repeated.", show_default=False),
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="Python file with fabrics, policies or workloads; may be repeated.",
+        show_default=False,
+    ),
 ]
 Out = Annotated[
     Path | None,

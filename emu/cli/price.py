@@ -45,6 +45,8 @@ def price(
 
     Parts are counted from the wiring: every wired port, and a transceiver at each electrical end of a cable. Rates are
     those of the scenario, not those of a lab.
+
+    Exit status: 0, or 2 for bad input and parts that a table has no price for.
     """
     from emu.price import bills_of, load_price_table  # noqa: PLC0415
     from emu.scenario import build_fabrics, load  # noqa: PLC0415

@@ -23,9 +23,12 @@ class Engine(StrEnum):
     """What moves the bytes."""
 
     PACKET = "packet"
+    MODEL = "model"
 
 
-AnyEngine = Annotated[Engine | None, typer.Option(help="What moves the bytes.", show_default=False)]
+AnyEngine = Annotated[
+    Engine | None, typer.Option(help="What moves the bytes; model predicts, as `emu predict` does.", show_default=False)
+]
 
 
 def run(
