@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from controllers.policies import BUILT_IN
 from emu import plugins
 from emu.errors import InputError
-from emu.scenario import circuits_spec
 from emu.units import write_duration, write_rate, write_size
 from topologies import registry
 from topologies.fabric import FabricError
@@ -54,7 +54,7 @@ def _written(parameter: registry.Parameter) -> Any:  # noqa: ANN401 - whatever a
 
 
 def _policies() -> Iterator[Item]:
-    for name in circuits_spec.BUILT_IN:
+    for name in BUILT_IN:
         module = importlib.import_module(f"controllers.policies.{name.replace('-', '_')}")
         yield Item(name, _first_line(module))
     yield from _own("policy")

@@ -16,6 +16,7 @@ known when a file given with `--plugin` is imported, or from an installed distri
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,11 +25,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from controllers.epochs import Matchings
+from controllers.policies import BUILT_IN as POLICIES
 from controllers.policies.protocol import Keep, Plan, PolicyEvent, View
 from emu.errors import EmuError, InputError
 from topologies import registry
 from topologies.fabric import Fabric, FabricError
 from workloads.cluster import Cluster
+from workloads.registry import WORKLOADS
 from workloads.steps import Step
 
 Kind = Literal["policy", "workload"]
@@ -39,6 +42,7 @@ _ARGUMENTS: Mapping[Kind, tuple[str, ...]] = {
     "policy": ("fabric", "event", "view", "now"),
     "workload": ("cluster", "seed"),
 }
+_BUILT_IN: Mapping[Kind, tuple[str, ...]] = {"policy": POLICIES, "workload": tuple(WORKLOADS)}
 _known: dict[Kind, dict[str, Callable[..., Any]]] = {"policy": {}, "workload": {}}
 
 
@@ -122,14 +126,18 @@ class OwnPolicy:
 
     def on(self, event: PolicyEvent, view: View, now: float) -> Plan | Keep:
         """The function's answer. Raises PluginError if it fails."""
-        answer = _call("policy", self.name, (self.fabric, event, view, now), self.values)
-        if not isinstance(answer, Plan | Keep):
-            raise PluginError(f"policy {self.name}: it answered {answer!r:.60}, which is neither a Plan nor Keep")
-        return answer
+        return checked(self.name, _call("policy", self.name, (self.fabric, event, view, now), self.values))
 
     def known(self) -> tuple[Matchings, ...]:
         """Nothing: what it will choose is only known once it is asked."""
         return ()
+
+
+def checked(name: str, answer: object) -> Plan | Keep:
+    """What a policy answered. Raises PluginError if it makes no sense."""
+    if not isinstance(answer, Plan | Keep):
+        raise PluginError(f"policy {name}: it answered {answer!r:.60}, which is neither a Plan nor Keep")
+    return answer
 
 
 def steps(name: str, cluster: Cluster, seed: int, values: Mapping[str, object]) -> tuple[Step, ...]:
@@ -138,7 +146,7 @@ def steps(name: str, cluster: Cluster, seed: int, values: Mapping[str, object]) 
     try:
         found = tuple(made)
     except Exception as error:  # a generator fails here
-        raise PluginError(f"workload {name}: {type(error).__name__}: {error}") from error
+        raise PluginError(f"workload {name}: {_told(error)}") from error
     if wrong := [step for step in found if not isinstance(step, Step)]:
         raise PluginError(f"workload {name}: it gave {wrong[0]!r:.60}, which is no step")
     return found
@@ -150,7 +158,13 @@ def _call(kind: Kind, name: str, arguments: tuple[object, ...], values: Mapping[
     except EmuError:
         raise
     except Exception as error:
-        raise PluginError(f"{kind} {name}: {type(error).__name__}: {error}") from error
+        raise PluginError(f"{kind} {name}: {_told(error)}") from error
+
+
+def _told(error: Exception) -> str:
+    """An error of the user's own code, with the line that it comes from."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno}: {type(error).__name__}: {error}"
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------
@@ -161,6 +175,8 @@ def _register(kind: Kind, name: str, function: _Function) -> _Function:
     if not callable(function):
         raise InputError(f"{where}: {function!r:.60} is no function")
     where += f" ({function.__qualname__} in {_file(function)})"
+    if name in _BUILT_IN[kind]:
+        raise InputError(f"{where}: emu has a {kind} of that name itself; choose another")
     if (other := _known[kind].get(name, function)) is not function:
         raise InputError(f"{where}: {other.__qualname__} in {_file(other)} has that name already")
     if not inspect.getdoc(function):

@@ -19,6 +19,7 @@ from emu.live.line import PATIENCE, Line
 from emu.live.messages import Decider, LiveRun, PolicyStub, Setup
 from emu.live.specify import Kind, Plugins, Spec, check_rates, specify
 from emu.measurement import CircuitChange
+from emu.plugins import checked
 from emu.records import FlowRecord
 from emu.scenario.build import cluster_of
 from emu.scenario.fabric_spec import model_of
@@ -46,12 +47,16 @@ Decide = Callable[[PolicyEvent, View, float], Plan | Keep]
 class FunctionPolicy:
     """A policy that is just a function."""
 
-    on: Decide
+    decide: Decide
 
     @property
     def name(self) -> str:
         """The function's."""
-        return getattr(self.on, "__name__", type(self.on).__name__)
+        return getattr(self.decide, "__name__", type(self.decide).__name__)
+
+    def on(self, event: PolicyEvent, view: View, now: float) -> Plan | Keep:
+        """The function's answer. Raises PluginError for one that is neither a Plan nor Keep."""
+        return checked(self.name, self.decide(event, view, now))
 
     def known(self) -> tuple[Matchings, ...]:
         """Nothing beforehand."""

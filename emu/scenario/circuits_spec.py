@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, TypeAdapter
 
+from controllers.policies import BUILT_IN
 from controllers.policies.shapes import Shape
 from emu import plugins
 from emu.errors import InputError
@@ -104,10 +105,6 @@ class OwnPolicy(Strict):
     """
 
     kind: str
-
-
-BUILT_IN = ("static", "scheduled", "one-shot", "templates")
-"""The policies that emu has itself."""
 
 
 @functools.cache

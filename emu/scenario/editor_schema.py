@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from controllers.policies import BUILT_IN
 from emu import plugins
-from emu.scenario import circuits_spec
 from emu.scenario.fabric_spec import FabricSpec
 from emu.scenario.schema import json_schema
 from emu.scenario.workload_spec import CollectiveStep, ComputeStep
@@ -73,7 +73,7 @@ def _describe_builder(kind: str, form: Schema) -> None:
 
 def _allow_policies(form: Schema) -> None:
     """A policy that needs nothing more may be a word, or a mapping with its kind alone."""
-    words = {"enum": [kind for kind in circuits_spec.BUILT_IN if kind != "templates"] + [*plugins.names("policy")]}
+    words = {"enum": [kind for kind in BUILT_IN if kind != "templates"] + [*plugins.names("policy")]}
     mapping = {"type": "object", "properties": {"kind": words}, "required": ["kind"], "additionalProperties": False}
     form["properties"]["policy"].setdefault("anyOf", []).extend([words, mapping])
 

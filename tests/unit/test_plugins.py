@@ -139,6 +139,8 @@ _BROKEN = {
     "@policy('x')\ndef f(fabric, event, view, now): pass\n": "needs a docstring",
     "@policy('x')\ndef f(fabric, event, view, now, *, least=1):\n  'Text.'\n": "option least needs a type",
     "@workload('x')\ndef f(cluster, seed, *, n: int):\n  'Text.'\n": "option n needs a type annotation and a default",
+    "@policy('templates')\ndef f(fabric, event, view, now):\n  'Text.'\n": "emu has a policy of that name itself",
+    "@workload('flow-list')\ndef f(cluster, seed):\n  'Text.'\n": "emu has a workload of that name itself",
     "policy('x')(3)\n": "3 is no function",
     "@workload('x')\ndef f(c, s):\n  'Text.'\n@workload('x')\ndef g(c, s):\n  'Text.'\n": "has that name already",
 }
@@ -155,7 +157,8 @@ def test_a_function_of_another_form_is_refused_with_its_file(tmp_path: Path, tex
 
 
 _FAILING = {
-    "raise ValueError('no way')": "policy test-failing: ValueError: no way",
+    "raise ValueError('no way')": "failing.py:5: ValueError: no way",
+    "return None": "it answered None, which is neither",
     "return 5": "it answered 5, which is neither a Plan nor Keep",
 }
 
