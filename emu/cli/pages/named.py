@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from controllers.policies import BUILT_IN
 from emu.catalogue import Item, catalogue
 from emu.cli.pages import markdown
 from emu.cli.pages.commands import commands, first_line
 from emu.cli.pages.keys import form, key_table
-from emu.scenario import circuits_spec
 from emu.scenario.fabric_spec import FabricSpec
 from topologies import registry
 from topologies.fabric import Fabric, Kind
@@ -57,7 +57,7 @@ def fabrics() -> list[Item]:
 
 def policies() -> list[Item]:
     """The built-in policies."""
-    return [item for item in catalogue("policies") if item.name in circuits_spec.BUILT_IN]
+    return [item for item in catalogue("policies") if item.name in BUILT_IN]
 
 
 def workloads() -> list[Item]:
