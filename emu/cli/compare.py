@@ -36,9 +36,9 @@ def compare(
 ) -> int:
     """Compare runs of one workload in one table.
 
-    It has what was measured, the ideal, their ratio, the speed-up against the first row, and the verdict. A scenario
-    file is run first, as by `emu run` (needs root); its fabrics are then compared. --out, --seed, --repeat and --plugin
-    are for that.
+    It has the time, the ideal, their ratio, the speed-up against the first row, and the verdict. A time was measured,
+    or predicted by the model: then the verdict is PREDICTED. A scenario file is run first, as by `emu run` (needs
+    root); its fabrics are then compared. --out, --seed, --repeat and --plugin are for that.
 
     \b
     Example:
@@ -102,7 +102,7 @@ def _cells(row: Row) -> dict[str, Text]:
     from emu.cli.levels import level_text  # noqa: PLC0415
 
     return {
-        "measured": _time(row.measured),
+        "time": _time(row.time),
         "ideal": _time(row.ideal),
         "ratio": Text("-" if row.ratio is None else f"{row.ratio:.3f}"),
         "speed-up": Text("-" if row.speed_up is None else f"{row.speed_up:.3f}"),
@@ -117,9 +117,9 @@ def _time(seconds: float | None) -> Text:
 
 
 _FIELDS = (
-    Field("measured", 9),
+    Field("time", 9),
     Field("ideal", 9, keep=2),
     Field("ratio", 5, keep=1),
     Field("speed-up", 8),
-    Field("verdict", 8, left=True),
+    Field("verdict", 9, left=True),
 )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from emu.errors import InputError, dotted
 from emu.results.manifest import SCENARIO_FILE
@@ -23,15 +23,18 @@ _UNCOMPARED = ("name", "seed", "repeat", "fabrics", "workload")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One fabric of one run. Modelled seconds. speed_up: the first row's time by this one's."""
+    """One fabric of one run. time: measured, or predicted where the verdict is PREDICTED. Modelled seconds.
+
+    speed_up: the first row's time by this one's.
+    """
 
     run: str
     fabric: str
-    measured: float | None
+    time: float | None
     ideal: float | None
     ratio: float | None
     speed_up: float | None
-    verdict: Level
+    verdict: Level | Literal["PREDICTED"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,9 @@ class _Point:
 
     run: str
     fabric: FabricSummary
-    measured: float | None
+    time: float | None
     ideal: float | None
+    predicted: bool
 
 
 def compare_runs(directories: Sequence[Path]) -> Comparison:
@@ -77,20 +81,26 @@ def compare(summaries: Sequence[RunSummary], names: Sequence[str], notes: Sequen
     groups: dict[tuple[str, str], list[_Point]] = {}
     for name, summary in zip(names, summaries, strict=True):
         for fabric in summary.fabrics:
-            for key, point in _points(name, fabric):
+            for key, point in _points(name, fabric, summary.engine == "model"):
                 groups.setdefault(key, []).append(point)
     order = {"phase": 0, "whole": 1, "collective": 2}
     entries = [Entry(what, title, _rows(points)) for (what, title), points in groups.items()]
-    return Comparison(tuple(names), tuple(sorted(entries, key=lambda entry: order[entry.what])), tuple(notes))
+    predicted = [
+        f"{name} was predicted by the model, nothing in it was measured"
+        for name, summary in zip(names, summaries, strict=True)
+        if summary.engine == "model"
+    ]
+    entries.sort(key=lambda entry: order[entry.what])
+    return Comparison(tuple(names), tuple(entries), (*predicted, *notes))
 
 
-def _points(run: str, fabric: FabricSummary) -> Iterator[tuple[tuple[str, str], _Point]]:
+def _points(run: str, fabric: FabricSummary, predicted: bool) -> Iterator[tuple[tuple[str, str], _Point]]:
     for phase in fabric.phases:
-        yield ("phase", phase.phase), _Point(run, fabric, phase.duration, phase.ideal)
+        yield ("phase", phase.phase), _Point(run, fabric, phase.duration, phase.ideal, predicted)
     if fabric.end is not None:
-        yield ("whole", WHOLE), _Point(run, fabric, fabric.end, fabric.ideal_end)
+        yield ("whole", WHOLE), _Point(run, fabric, fabric.end, fabric.ideal_end, predicted)
     for row in fabric.collectives:
-        yield ("collective", _title(row)), _Point(run, fabric, row.cct, row.ideal)
+        yield ("collective", _title(row)), _Point(run, fabric, row.cct, row.ideal, predicted)
 
 
 def _title(row: CollectiveSummary) -> str:
@@ -100,16 +110,16 @@ def _title(row: CollectiveSummary) -> str:
 
 
 def _rows(points: Sequence[_Point]) -> tuple[Row, ...]:
-    first = points[0].measured
+    first = points[0].time
     return tuple(
         Row(
             run=point.run,
             fabric=point.fabric.name,
-            measured=point.measured,
+            time=point.time,
             ideal=point.ideal,
-            ratio=None if point.measured is None else ratio(point.measured, point.ideal),
-            speed_up=first / point.measured if first and point.measured else None,
-            verdict=point.fabric.verdict.level,
+            ratio=None if point.time is None else ratio(point.time, point.ideal),
+            speed_up=first / point.time if first and point.time else None,
+            verdict="PREDICTED" if point.predicted else point.fabric.verdict.level,
         )
         for point in points
     )

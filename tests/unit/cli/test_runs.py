@@ -147,7 +147,7 @@ def test_compare_puts_every_fabric_of_every_run_into_one_table(
     example: tuple[Outcome, Path], make: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = printed(capsys, "compare", example[1], make("tuesday", summary=twice_as_fast))
-    assert re.search(r"run: fabric +measured +ideal ratio speed-up verdict", out)
+    assert re.search(r"run: fabric +time +ideal ratio speed-up verdict", out)
     whole = out[out.index("all phases") :].splitlines()[1:5]
     rows = [re.split(r"\s{2,}|(?<=\d) (?=\d)", line.strip()) for line in whole]
     assert [row[0] for row in rows] == [
@@ -169,7 +169,7 @@ def test_compare_as_json(example: tuple[Outcome, Path], make: Make, capsys: pyte
     (whole,) = [entry for entry in found["entries"] if entry["what"] == "whole"]
     row = whole["rows"][2]
     assert (row["run"], row["fabric"], row["speed_up"], row["verdict"]) == ("tuesday", "fat-tree", 2.0, "VALID")
-    assert row["ratio"] == pytest.approx(row["measured"] / row["ideal"])
+    assert row["ratio"] == pytest.approx(row["time"] / row["ideal"])
 
 
 def test_compare_refuses_other_workloads(
@@ -203,8 +203,19 @@ def test_compare_of_one_run_compares_its_fabrics(
     example: tuple[Outcome, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = printed(capsys, "compare", example[1])
-    assert re.search(r"^fabric +measured", out)
+    assert re.search(r"^fabric +time", out)
     assert re.search(r"^fat-tree +[\d.]+ \w+ +[\d.]+ \w+ +\d\.\d+ +1\.000 VALID", out, re.MULTILINE)
+
+
+def test_compare_tells_predicted_times_from_measured_ones(
+    example: tuple[Outcome, Path], make: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    predicted = make("predicted", summary=lambda summary: summary.update(engine="model"))
+    out = printed(capsys, "compare", example[1], predicted)
+    whole = out[out.index("all phases") :].splitlines()[1:5]
+    assert [line.split()[-1] for line in whole] == ["VALID", "VALID", "PREDICTED", "PREDICTED"]
+    assert "note: predicted was predicted by the model, nothing in it was measured" in out
+    assert "monday was predicted" not in out
 
 
 def test_compare_of_runs_without_phases_in_common_shows_both(
