@@ -125,7 +125,7 @@ def _row(one: Series, phase: str, label: str, what: str, size: float, rows: pd.D
         ratio=Cell(words.ratio(ratio), ratio if np.isfinite(ratio) else -1.0),
         algbw=Cell(words.bandwidth(algbw), algbw),
         busbw=Cell(words.bandwidth(busbw), busbw),
-        level=THRESHOLDS.completion.level(ratio) if np.isfinite(ratio) else None,
+        level=THRESHOLDS.completion.level(ratio) if np.isfinite(ratio) and not one.predicted else None,
     )
 
 

@@ -20,6 +20,12 @@ FIGURES: Final = (
     ("service", "service_dark_s", "how long the affected flows stood still, TCP's recovery included"),
 )
 """Name, column and meaning. They are never mixed."""
+MODELLED: Final = (
+    "asked",
+    "asked_dark_s",
+    "what the schedule or policy asked for, which the model takes for the whole",
+)
+"""All that there is of a predicted run."""
 _SHARE: Final = ("transport's share", "transport_share_s", "service less data plane")
 
 
@@ -46,7 +52,7 @@ def dark_points(series: Sequence[Series]) -> list[Json]:
     """For each fabric and figure: its values, the smallest first, and which changes they are of where those are few."""
     out = []
     for one in series:
-        for name, column, _ in FIGURES:
+        for name, column, _ in (MODELLED,) if one.predicted else FIGURES:
             values = numbers(one.circuits, column)
             known = np.flatnonzero(np.isfinite(values))
             if len(known):
@@ -76,7 +82,8 @@ def _points(one: Series, values: Floats, known: np.ndarray[tuple[int], np.dtype[
 
 def _rows(one: Series) -> Iterator[DarkRow]:
     total = len(one.circuits)
-    for name, column, meaning in (*FIGURES, _SHARE) if total else ():
+    figures = (MODELLED,) if one.predicted else (*FIGURES, _SHARE)
+    for name, column, meaning in figures if total else ():
         values = numbers(one.circuits, column)
         known = values[np.isfinite(values)]
         low, middle, high = (
@@ -84,5 +91,5 @@ def _rows(one: Series) -> Iterator[DarkRow]:
             if len(known)
             else (words.NONE,) * 3
         )
-        measured = f"{len(known)} of {total}"
+        measured = f"modelled, {total}" if one.predicted else f"{len(known)} of {total}"
         yield DarkRow(one.place, one.label, name, meaning, measured, low, middle, high)

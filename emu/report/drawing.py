@@ -127,7 +127,8 @@ def _steps(drawn: Drawn, series: Series, repeat: int, budget: Budget) -> Json:
     routing = Routing(drawn.fabric, series.run.record.manifest.seed)
     whole = _counted(drawn, series, repeat, found)
     if not routing.fits([span.epoch for span in found]):
-        note = "Links are coloured by their counters over the whole run: this fabric is too large to route it again."
+        by = "the model" if series.predicted else "their counters"
+        note = f"Links are coloured by {by} over the whole run: this fabric is too large to route it again."
         return {"groups": {"epochs": [whole]}, "note": note}
     flows = FlowTimes.of(series, repeat)
     most = max(3, min(MOST_STEPS, budget.cells // max(1, 2 * len(drawn.cables))))
@@ -226,7 +227,7 @@ def _circuits(drawn: Drawn, carried: Loads, lit: frozenset[OcsCircuit], going: f
 
 
 def _counted(drawn: Drawn, series: Series, repeat: int, found: Sequence[Span]) -> Json:
-    """The whole repeat, by the counters of its links."""
+    """The whole repeat, by the counters of its links, or by what the model says of them."""
     rows = series.links[series.links["repeat"] == repeat]
     ports = [_port(name) for name in texts(rows, "link")]
     moved = dict(zip(ports, numbers(rows, "payload_bytes").tolist(), strict=True))
@@ -236,7 +237,7 @@ def _counted(drawn: Drawn, series: Series, repeat: int, found: Sequence[Span]) -
     return {
         "label": "whole run",
         "when": _window((0.0, series.end(repeat))),
-        "source": "counters",
+        "source": "the model" if series.predicted else "counters",
         **_links(drawn, counted),
         **_circuits(drawn, counted, lit, frozenset()),
     }

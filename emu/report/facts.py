@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,8 @@ from emu.results.manifest import FabricEntry, Manifest
 from emu.units import format_rate
 
 _CHOSEN: Final = {"auto": "chosen by emu", "given": "given by the scenario"}
+_PLANNED: Final = "transport: "
+"""How the line of a predicted run's plan begins that says what the model took for the transport."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +32,19 @@ class Fact:
 def facts(runs: Sequence[Run]) -> list[Fact]:
     """The lines of the table."""
     manifests = [run.record.manifest for run in runs]
-    rows = [
-        ("scenario", [f"{m.name} ({m.scenario_hash[:12]})" for m in manifests]),
-        ("when", [f"{m.began:%Y-%m-%d %H:%M} UTC, {words.duration(m.wall_s)} of wall time" for m in manifests]),
-        ("seed, repeats", [f"{m.seed}, {m.repeat}" for m in manifests]),
-        ("scale", [_scale(m) for m in manifests]),
-        ("time", [f"one modelled second took {m.scale.tdf:g} s (TDF {m.scale.tdf:g})" for m in manifests]),
-        ("transport", [_transport(m) for m in manifests]),
-        ("engine", [f"{m.engine}, traffic by {m.traffic}" for m in manifests]),
-        ("lab", [_lab(m) for m in manifests]),
-        ("versions", [_versions(m) for m in manifests]),
+    rows: list[tuple[str, Callable[[Manifest], str]]] = [
+        ("scenario", lambda m: f"{m.name} ({m.scenario_hash[:12]})"),
+        ("engine", _engine),
+        ("when", lambda m: f"{m.began:%Y-%m-%d %H:%M} UTC, {words.duration(m.wall_s)} of wall time"),
+        ("seed, repeats", lambda m: f"{m.seed}, {m.repeat}"),
+        ("scale", _scale),
+        ("time", _time),
+        ("transport", _transport),
+        ("lab", _lab),
+        ("versions", _versions),
     ]
-    return [Fact(what, values) for what, values in rows]
+    found = [Fact(what, [value(m) for m in manifests]) for what, value in rows]
+    return [fact for fact in found if set(fact.values) != {words.NONE}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +90,31 @@ def _value(name: str, value: object) -> str:
     return words.duration(value) if isinstance(value, float) and name.endswith("delay") else str(value)
 
 
+def _engine(manifest: Manifest) -> str:
+    return "model: predicted, nothing was measured" if _model(manifest) else f"packet, traffic by {manifest.traffic}"
+
+
+def _model(manifest: Manifest) -> bool:
+    """Whether the model made the run, which has no scale, no TCP and no lab."""
+    return manifest.engine == "model"
+
+
+def _time(manifest: Manifest) -> str:
+    tdf = manifest.scale.tdf
+    return words.NONE if _model(manifest) else f"one modelled second took {tdf:g} s (TDF {tdf:g})"
+
+
 def _scale(manifest: Manifest) -> str:
+    if _model(manifest):
+        return words.NONE
     scale = manifest.scale
     return f"bytes by {scale.sigma:g} (sigma), rates by {scale.beta:g} (beta), {_CHOSEN[scale.chosen]}"
 
 
 def _transport(manifest: Manifest) -> str:
+    if _model(manifest):
+        told = (line.removeprefix(_PLANNED) for line in manifest.plan if line.startswith(_PLANNED))
+        return "; ".join(told) or words.NONE
     given = manifest.transport
     known = {
         "cc": f"TCP {given.get('cc')}",
@@ -104,6 +126,8 @@ def _transport(manifest: Manifest) -> str:
 
 
 def _lab(manifest: Manifest) -> str:
+    if _model(manifest):
+        return words.NONE
     known = [entry.facts for entry in manifest.fabrics if entry.facts is not None]
     if not known:
         return "none was built"

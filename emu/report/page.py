@@ -29,6 +29,9 @@ from emu.verdict.levels import worst
 SCRIPTS: Final = ("base.js", "tables.js", "fabric.js", "timeline.js", "charts.js", "main.js")
 """Of the page, in the order in which they run; each adds to the object `report`."""
 
+PREDICTED: Final = "PREDICTED"
+"""What stands in place of a verdict where the model made every run."""
+
 
 def page(runs: Sequence[Run], series: Sequence[Series]) -> str:
     """The HTML of a report on some runs and all their fabrics."""
@@ -37,10 +40,14 @@ def page(runs: Sequence[Run], series: Sequence[Series]) -> str:
     rows, more = collective_rows(series)
     circuits, more_circuits = circuit_rows(series, wirings)
     bars, one_scale = phase_bars(series)
+    measured, predicted = ([run for run in runs if run.predicted is wanted] for wanted in (False, True))
     html: str = _template().render(
         title=runs[0].label if len(runs) == 1 else f"comparison of {len(runs)} runs",
         runs=runs,
-        level=worst(run.record.verdict for run in runs),
+        level=worst(run.record.verdict for run in measured) if measured else PREDICTED,
+        made=_made(measured, predicted),
+        measured=measured,
+        predicted=predicted,
         partial=any(run.record.manifest.partial for run in runs),
         cards=cards(series),
         facts=facts(runs),
@@ -61,6 +68,13 @@ def page(runs: Sequence[Run], series: Sequence[Series]) -> str:
         data=Markup(script_json(_data(series, known, wirings))),
     )
     return html
+
+
+def _made(measured: Sequence[Run], predicted: Sequence[Run]) -> str:
+    """How the numbers of a report came about, as its sentences say it."""
+    if measured and predicted:
+        return "measured or predicted"
+    return "predicted" if predicted else "measured"
 
 
 def _data(

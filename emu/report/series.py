@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +35,11 @@ class Run:
         """Where it is."""
         return self.record.directory
 
+    @property
+    def predicted(self) -> bool:
+        """Whether the model made it, so that nothing was measured and nothing can be judged."""
+        return self.record.manifest.engine == "model"
+
 
 @dataclass(frozen=True)
 class Series:
@@ -49,6 +54,11 @@ class Series:
     def name(self) -> str:
         """How its scenario calls it."""
         return self.entry.name
+
+    @property
+    def predicted(self) -> bool:
+        """Whether the model made it; see Run."""
+        return self.run.predicted
 
     @cached_property
     def flows(self) -> pd.DataFrame:
@@ -97,7 +107,7 @@ class Series:
 def load_series(directories: Sequence[Path]) -> tuple[list[Run], list[Series]]:
     """The runs in some directories, and every fabric of each. Raises InputError for one that holds no whole run."""
     records = [RunRecord.load(directory) for directory in directories]
-    runs = [Run(place, label, records[place]) for place, label in enumerate(_run_labels(records))]
+    runs = _told_apart([Run(place, label, records[place]) for place, label in enumerate(_run_labels(records))])
     found = [(run, entry) for run in runs for entry in run.record.manifest.fabrics]
     labels = [_label(run, entry, runs) for run, entry in found]
     return runs, [Series(place, labels[place], run, entry) for place, (run, entry) in enumerate(found)]
@@ -129,6 +139,13 @@ def _run_labels(records: Sequence[RunRecord]) -> Texts:
         seen[name] += 1
         labels.append(f"{name} ({seen[name]})" if twice[name] > 1 else name)
     return labels
+
+
+def _told_apart(runs: list[Run]) -> list[Run]:
+    """The runs; where some were predicted and others measured, each label says which."""
+    if len({run.predicted for run in runs}) == 1:
+        return runs
+    return [replace(run, label=f"{run.label} ({'predicted' if run.predicted else 'measured'})") for run in runs]
 
 
 def _label(run: Run, entry: FabricEntry, runs: Sequence[Run]) -> str:

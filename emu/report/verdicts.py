@@ -36,11 +36,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One fabric: its verdict, why, and its figures. notes: what its lab could not do, and what ended it."""
+    """One fabric: its verdict, why, and its figures. notes: what its lab could not do, and what ended it.
+
+    level: None for a prediction, which nobody can judge.
+    """
 
     place: int
     label: str
-    level: Level
+    level: Level | None
     reasons: Sequence[Reasons]
     notes: Sequence[str]
     figures: Sequence[Figure]
@@ -56,7 +59,7 @@ def _card(one: Series) -> Card:
     return Card(
         place=one.place,
         label=one.label,
-        level=one.entry.verdict.level,
+        level=None if one.predicted else one.entry.verdict.level,
         reasons=list(_grouped(one.entry.verdict.reasons)),
         notes=list(_notes(one)),
         figures=list(_figures(one)),
@@ -101,6 +104,6 @@ def _figures(one: Series) -> Iterator[Figure]:
         yield Figure(
             words.duration(float(dark)), f"dark, in {changes:g} change{'' if changes == 1 else 's'} of circuits"
         )
-    if repeats:
+    if repeats and not one.predicted:
         sent = sum(repeat.health.retransmits for repeat in repeats) / len(repeats)
         yield Figure(words.count(sent), "segments sent again")

@@ -75,7 +75,7 @@ def _links(one: Series) -> Iterator[LinkRow]:
             expected=Cell(words.size(float(row["expected_bytes"])), float(row["expected_bytes"])),
             share=min(busy, 1.0),
             utilisation=Cell(words.percent(busy), busy),
-            drops=Cell(words.count(lost), lost),
+            drops=Cell(words.NONE if one.predicted else words.count(lost), lost),
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from emu.measurement import CircuitUse, DataPlane, Measurement, Repeat, Service
+from emu.model.predicting import predict_scenario
 from emu.outcome import FabricOutcome, Outcome
 from emu.records import FlowRecord, PhaseRecord, Trace
 from emu.results import write_run
@@ -73,6 +74,12 @@ def electrical(folder: Path) -> Path:
     """One fabric without an OCS."""
     run = synthetic.outcome(folder, folder / "electrical", STEPS)
     return written(replace(run, fabrics=run.fabrics[:1]))
+
+
+def predicted(folder: Path, name: str = "predicted") -> Path:
+    """What the model says of both fabrics, whose circuits change amid the first step; no lab was opened."""
+    (folder / "example.yaml").write_text(synthetic.SCENARIO.replace("at: 1s", "at: 10ms"))
+    return predict_scenario(load(folder / "example.yaml"), out=folder / name).directory
 
 
 def nothing(folder: Path) -> Path:

@@ -96,6 +96,54 @@ def test_names_of_directories_are_text(optical: Path, folder: Path) -> None:
     ]  # fmt: skip
 
 
+# -- predictions -----------------------------------------------------------------------------------------------------
+
+
+def shown(page: str) -> str:
+    """The page without its scripts and styles, in one line."""
+    return " ".join(re.sub(r"<script.*?</script>|<style>.*?</style>", "", page, flags=re.DOTALL).split())
+
+
+def test_a_prediction_has_no_verdict_and_nothing_of_a_lab(folder: Path) -> None:
+    page = write_report([examples.predicted(folder)], folder / "predicted.html").read_text(encoding="utf-8")
+    html = shown(page)
+    assert "<title>example: PREDICTED (emu)</title>" in html
+    assert '<h1 class="predicted">' in html
+    assert "Predicted by the model, nothing was measured." in html
+    assert "was busy, by the model." in html
+    for words in (
+        "VALID",
+        "chosen by emu",
+        "TDF",
+        "cubic",
+        "segments sent again",
+        "by its counters",
+        "The bar is what was measured",
+    ):
+        assert words not in html
+    assert "transport: " not in html
+    assert "ideal, sharing links max-min fairly" in html
+    sources = {view["fabric"]["groups"]["epochs"][0]["source"] for view in data(page)["views"] if view["series"] == 1}
+    assert sources == {"the model"}
+
+
+def test_of_a_predicted_change_there_is_only_what_was_asked_for(folder: Path) -> None:
+    _, series = load_series([examples.predicted(folder, "asked")])
+    assert [(row.figure, row.measured, row.median) for row in dark_rows(series)] == [("asked", "modelled, 1", "10 ms")]
+    assert [point["figure"] for point in dark_points(series)] == ["asked"]
+
+
+def test_beside_measured_runs_a_prediction_is_called_one(optical: Path, folder: Path) -> None:
+    both = [optical, examples.predicted(folder, "beside")]
+    assert [run.label for run in load_series(both)[0]] == ["optical (measured)", "beside (predicted)"]
+    html = shown(write_report(both, folder / "both.html").read_text(encoding="utf-8"))
+    assert '<h1 class="valid">' in html
+    assert "nothing was measured: <strong>beside (predicted)</strong>." in html
+    assert "<td>packet, traffic by" in html
+    assert "<td>model: predicted, nothing was measured</td>" in html
+    assert html.count('<span class="pill predicted">PREDICTED</span>') == 2
+
+
 # -- comparisons -----------------------------------------------------------------------------------------------------
 
 
