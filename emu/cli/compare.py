@@ -83,9 +83,16 @@ def show_comparison(console: Console, found: Comparison) -> None:
     several = len(found.runs) > 1
     groups = [Group(entry.name, [(_name(row, several), _cells(row)) for row in entry.rows]) for entry in _sorted(found)]
     if groups:
+        show_line(console, f"speed-up: {_reference(found, several)} by that of the row", "dim")
         show_grid(console, "run: fabric" if several else "fabric", _FIELDS, groups)
     for note in found.notes:
         show_line(console, f"note: {note}", "yellow")
+
+
+def _reference(found: Comparison, several: bool) -> str:
+    """Whose time the speed-ups are held to."""
+    firsts = {_name(entry.rows[0], several) for entry in found.entries}
+    return f"the time of {firsts.pop()}" if len(firsts) == 1 else "the time of the first row of a group"
 
 
 def _sorted(found: Comparison) -> list[Entry]:

@@ -11,13 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 _GAP = 1
-_NARROWEST = 8
-"""Characters that the first column keeps; its text is folded then."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column after the first. keep: from 0, which never goes; the highest goes first."""
+    """A column after the first. keep: from 0, which never goes; the highest goes first, before a name is folded."""
 
     header: str
     width: int
@@ -34,9 +32,13 @@ class Group:
 
 
 def show_grid(console: Console, first: str, fields: Sequence[Field], groups: Sequence[Group]) -> None:
-    """Print the groups below each other, with the same columns; `first` is the header of the first one."""
-    fields = _fitting(fields, console.width)
-    longest = max(len(name) for group in groups for name, _ in group.rows)
+    """Print the groups below each other, with the same columns; `first` is the header of the first one.
+
+    The names in the first column stay whole: columns that may go are given up for them. They are folded only where
+    the columns that never go leave too little room.
+    """
+    longest = max([len(first), *(len(name) for group in groups for name, _ in group.rows)])
+    fields = _fitting(fields, console.width - longest)
     name_width = max(len(first), min(longest, console.width - _width(fields)))
     console.print(_table(first, name_width, fields, header=True))
     for group in groups:
@@ -48,10 +50,10 @@ def show_grid(console: Console, first: str, fields: Sequence[Field], groups: Seq
 
 
 def _fitting(fields: Sequence[Field], width: int) -> list[Field]:
-    """As many columns as fit; columns of one rank go together."""
+    """As many columns as fit beside the names; columns of one rank go together."""
     kept = list(fields)
     for rank in sorted({field.keep for field in fields if field.keep}, reverse=True):
-        if _width(kept) + _NARROWEST <= width:
+        if _width(kept) <= width:
             break
         kept = [field for field in kept if field.keep != rank]
     return kept

@@ -186,6 +186,15 @@ def _notes(
 
 
 def _names(directories: Sequence[Path]) -> list[str]:
-    """The last parts of the paths, or all of them if two are alike."""
-    names = [directory.resolve().name for directory in directories]
-    return names if len(set(names)) == len(names) else [str(directory) for directory in directories]
+    """The last part of each path; of one that shares it with another, as many parts as tell them apart."""
+    whole = [directory.resolve().parts for directory in directories]
+    return [
+        _tail(parts, [other for other in whole if other != parts]) if whole.count(parts) == 1 else str(directory)
+        for directory, parts in zip(directories, whole, strict=True)
+    ]
+
+
+def _tail(parts: tuple[str, ...], others: Sequence[tuple[str, ...]]) -> str:
+    counts = range(1, len(parts) + 1)
+    count = next((n for n in counts if all(other[-n:] != parts[-n:] for other in others)), len(parts))
+    return str(Path(*parts[-count:]))

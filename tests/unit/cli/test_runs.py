@@ -147,6 +147,7 @@ def test_compare_puts_every_fabric_of_every_run_into_one_table(
     example: tuple[Outcome, Path], make: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = printed(capsys, "compare", example[1], make("tuesday", summary=twice_as_fast))
+    assert out.startswith("speed-up: the time of monday: fat-tree by that of the row\n")
     assert re.search(r"run: fabric +time +ideal ratio speed-up verdict", out)
     whole = out[out.index("all phases") :].splitlines()[1:5]
     rows = [re.split(r"\s{2,}|(?<=\d) (?=\d)", line.strip()) for line in whole]
@@ -203,8 +204,20 @@ def test_compare_of_one_run_compares_its_fabrics(
     example: tuple[Outcome, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = printed(capsys, "compare", example[1])
-    assert re.search(r"^fabric +time", out)
+    assert out.startswith("speed-up: the time of fat-tree by that of the row\n")
+    assert re.search(r"^fabric +time", out, re.MULTILINE)
     assert re.search(r"^fat-tree +[\d.]+ \w+ +[\d.]+ \w+ +\d\.\d+ +1\.000 VALID", out, re.MULTILINE)
+
+
+def test_compare_names_runs_by_as_much_of_their_paths_as_tells_them_apart(
+    example: tuple[Outcome, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for parent in ("mon", "tue"):
+        shutil.copytree(example[1], tmp_path / parent / "first")
+    paths = [example[1], tmp_path / "mon" / "first", tmp_path / "tue" / "first"]
+    assert json.loads(printed(capsys, "compare", *paths, "--json"))["runs"] == ["monday", "mon/first", "tue/first"]
+    twice = json.loads(printed(capsys, "compare", example[1], example[1], "--json"))
+    assert twice["runs"] == [str(example[1])] * 2
 
 
 def test_compare_tells_predicted_times_from_measured_ones(
@@ -225,6 +238,7 @@ def test_compare_of_runs_without_phases_in_common_shows_both(
     flows.directory.mkdir()
     write_run(flows)
     out = printed(capsys, "compare", flows.directory, example[1])
+    assert "the time of the first row of a group" in out
     assert "flows: fat-tree" in out
     assert "monday: fat-tree" in out
 
