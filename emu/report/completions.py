@@ -44,7 +44,7 @@ def _curve(one: Series, phase: str) -> Json | None:
         "fct": shorts(seconds, 5),
         "share": shorts(shares, 5),
         "text": f"median {median}, 99th percentile {tail}",
-        "resent": int(np.nansum(numbers(rows, "retransmits"))),
+        "resent": None if one.predicted else int(np.nansum(numbers(rows, "retransmits"))),
         "charged": texts(rows, "how").count("charged"),
         **_slowdowns(numbers(rows, "bytes"), numbers(rows, "slowdown")),
     }

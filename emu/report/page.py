@@ -15,6 +15,7 @@ from emu.report.budget import Budget, views
 from emu.report.collectives import collective_rows, sweeps
 from emu.report.completions import completions
 from emu.report.darkness import dark_points, dark_rows, unsuccessful
+from emu.report.decided import decisions
 from emu.report.drawing import draw, wired
 from emu.report.facts import fabric_facts, facts
 from emu.report.phases import phase_bars
@@ -39,6 +40,7 @@ def page(runs: Sequence[Run], series: Sequence[Series]) -> str:
     wirings = {one.place: _wiring(one, known[one.run.place]) for one in series}
     rows, more = collective_rows(series)
     circuits, more_circuits = circuit_rows(series, wirings)
+    decided, more_decided = decisions(series)
     bars, one_scale = phase_bars(series)
     measured, predicted = ([run for run in runs if run.predicted is wanted] for wanted in (False, True))
     html: str = _template().render(
@@ -61,6 +63,8 @@ def page(runs: Sequence[Run], series: Sequence[Series]) -> str:
         circuits=circuits,
         more_circuits=more_circuits,
         dark=dark_rows(series),
+        decided=decided,
+        more_decided=more_decided,
         unsuccessful=unsuccessful(series),
         style=Markup(_text("style.css")),
         plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),

@@ -90,6 +90,11 @@ class Series:
         """Its links."""
         return self._rows(self.run.record.links)
 
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """What happened to its circuits and tasks, and what was decided."""
+        return self._rows(self.run.record.events)
+
     @property
     def phase_names(self) -> Texts:
         """Its phases in the order in which they began."""

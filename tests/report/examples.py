@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+from controllers.decisions import Decision
 from emu.measurement import CircuitUse, DataPlane, Measurement, Repeat, Service
 from emu.model.predicting import predict_scenario
 from emu.outcome import FabricOutcome, Outcome
@@ -80,6 +81,18 @@ def predicted(folder: Path, name: str = "predicted") -> Path:
     """What the model says of both fabrics, whose circuits change amid the first step; no lab was opened."""
     (folder / "example.yaml").write_text(synthetic.SCENARIO.replace("at: 1s", "at: 10ms"))
     return predict_scenario(load(folder / "example.yaml"), out=folder / name).directory
+
+
+def decided(folder: Path, count: int, name: str = "decided") -> Path:
+    """One decision a millisecond on both fabrics and in both repeats, to keep the circuits."""
+    run = synthetic.outcome(folder, folder / name, STEPS)
+    for fabric in run.fabrics:
+        for repeat in fabric.measurement.repeats:
+            repeat.decisions = [
+                Decision(number / 1000, "phase training", 0.2, "keep", 0, f"<{number}> is cheaper")
+                for number in range(count)
+            ]
+    return written(run)
 
 
 def nothing(folder: Path) -> Path:

@@ -58,9 +58,9 @@ report.charts = (() => {
       const item = document.createElement("li"), key = document.createElement("span");
       key.className = "key";
       key.style.setProperty("--c", `var(--s${curve.series % 8})`);
-      const resent = `${curve.resent.toLocaleString("en")} segments sent again`;
+      const resent = curve.resent === null ? "" : `, ${curve.resent.toLocaleString("en")} segments sent again`;
       const charged = curve.charged ? `, ${curve.charged.toLocaleString("en")} too small to send and charged` : "";
-      item.append(key, `${report.data.series[curve.series].label}: ${curve.count.toLocaleString("en")} flows, ${curve.text}, ${resent}${charged}`);
+      item.append(key, `${report.data.series[curve.series].label}: ${curve.count.toLocaleString("en")} flows, ${curve.text}${resent}${charged}`);
       return item;
     }));
   };

@@ -15,6 +15,7 @@ from emu.errors import EmuError, InputError
 from emu.report import write_report
 from emu.report.collectives import collective_rows, sweeps
 from emu.report.darkness import dark_points, dark_rows
+from emu.report.decided import decisions
 from emu.report.series import load_series
 from emu.report.verdicts import cards
 from emu.report.wires import circuit_rows, link_rows
@@ -213,6 +214,29 @@ def test_links_and_circuits_have_their_utilisation_and_duty(optical: Path) -> No
     rows, more = circuit_rows(series, {0: None, 1: None})
     assert (len(rows), more) == (2 * (8 + 6), 0)
     assert rows[0].duty.value == pytest.approx(rows[0].lit.value / series[1].end(1), rel=1e-6)
+
+
+def test_decisions_are_told_with_their_reasons(folder: Path) -> None:
+    run = examples.decided(folder, 2)
+    rows, more = decisions(load_series([run])[1])
+    found = [(row.fabric, row.repeat, row.at.text, row.what, row.epoch, row.reason) for row in rows]
+    assert found == [
+        ("optical", repeat, at, "keep", "epoch 0", f"phase training, slack 0.2 s: <{number}> is cheaper")
+        for repeat in (1, 2)
+        for number, at in ((0, "0 s"), (1, "1 ms"))
+    ]  # on the fat-tree nothing can be decided
+    assert more == 0
+    html = shown(write_report([run], folder / "decided.html").read_text(encoding="utf-8"))
+    assert "phase training, slack 0.2 s: &lt;1&gt; is cheaper" in html
+    assert "more are in events.csv" not in html
+
+
+def test_of_many_decisions_each_fabric_shows_its_first(folder: Path) -> None:
+    many, few = examples.decided(folder, 150, "many"), examples.decided(folder, 1, "few")
+    rows, more = decisions(load_series([many, few])[1])
+    assert ([row.fabric for row in rows].count("many: optical"), len(rows), more) == (100, 102, 200)
+    html = shown(write_report([many, few], folder / "decisions.html").read_text(encoding="utf-8"))
+    assert "200 more are in events.csv." in html
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
