@@ -17,6 +17,8 @@ from emu.results.summary import CollectiveSummary, FabricSummary, FlowSummary, R
 from emu.units import format_duration, format_size
 from emu.verdict.levels import Level, Reason
 
+_BUSY: Final = frozenset({"idle_before", "idle_during"})
+"""The rules on processors that had too little time to spare."""
 _LIKE = 3
 """So many reasons of one rule are shown; the manifest has all."""
 
@@ -141,6 +143,8 @@ def _show_verdict(console: Console, fabric: FabricSummary) -> None:
     console.print(Text.assemble((f"{fabric.name}: ", "bold"), level_text(fabric.verdict.level)), soft_wrap=True)
     for line in reason_lines(fabric.verdict.reasons):
         show_line(console, line, indent=2)
+    if any(reason.rule in _BUSY for reason in fabric.verdict.reasons):
+        show_line(console, "repeat it when the machine is quiet", "yellow", indent=2)
     for note in fabric.notes:
         show_line(console, f"note: {note}", "dim", indent=2)
 

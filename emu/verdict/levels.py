@@ -34,9 +34,9 @@ class Verdict:
 
     @classmethod
     def of(cls, reasons: Iterable[Reason]) -> Verdict:
-        """The verdict that these reasons make, INVALID ones first and otherwise in their order."""
-        ordered = sorted(reasons, key=lambda reason: -LEVELS.index(reason.level))
-        return cls(worst(reason.level for reason in ordered), tuple(ordered))
+        """The verdict that these reasons make, in their order: causes come first."""
+        ordered = tuple(reasons)
+        return cls(worst(reason.level for reason in ordered), ordered)
 
 
 def worst(levels: Iterable[Level]) -> Level:

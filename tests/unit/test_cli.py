@@ -26,7 +26,7 @@ from emu.lab.errors import LabError
 from emu.outcome import Outcome
 from emu.progress import Progress
 from emu.results import RunSummary, summarise
-from emu.verdict import Reason, Verdict
+from emu.verdict import Level, Reason, Verdict
 from tests.unit.results.synthetic import FLOWS, SCENARIO, outcome
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -102,6 +102,16 @@ def test_the_status_is_that_of_the_worst_verdict_and_reasons_are_shown(
     assert run_command(["run", "x.yaml"]) == status
     reason = verdict.reasons[0]
     assert f"optical: {verdict.level}\n  {reason.level}: {reason.place}: {reason.text}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rule", ["idle_before", "idle_during"])
+@pytest.mark.parametrize("level", ["DEGRADED", "INVALID"])
+def test_where_processors_were_busy_a_quiet_machine_is_the_advice(good: Outcome, rule: str, level: Level) -> None:
+    busy, slow = Reason(level, "machine", "busy", rule), Reason(level, "t0:1", "slow", "rate_ratio")
+    said = shown(summarise(spoiled(good, Verdict(level, (busy, slow)))), 80)
+    assert f"  {level}: t0:1: slow" in said
+    assert said.count("repeat it when the machine is quiet") == 1
+    assert "quiet" not in shown(summarise(spoiled(good, Verdict(level, (slow,)))), 80)
 
 
 def test_an_interrupted_run_shows_what_there_is(lab: Lab, good: Outcome, capsys: pytest.CaptureFixture[str]) -> None:

@@ -500,7 +500,26 @@ def test_an_aborted_change_is_invalid(spoiled: Callable[..., Verdict]) -> None:
 # -- the verdict as a whole ------------------------------------------------------------------------------------------
 
 
-def test_invalid_reasons_come_first_and_causes_before_effects(spoiled: Callable[..., Verdict]) -> None:
+def test_the_machine_comes_before_the_lab_and_the_lab_before_its_links(spoiled: Callable[..., Verdict]) -> None:
+    def spoil(m: Measurement) -> None:
+        stretch("gradients#0", 1.4)(m)
+        set_rate(0.7)(m)
+        m.findings.append(Finding("rule", "t0", "is not what it was"))
+        m.repeats[0].health.smallest_buffer = 1 << 19
+        m.repeats[0].health.idle_cpu = 0.05
+
+    verdict = spoiled(spoil)
+    assert verdict.level == "INVALID"
+    assert [(reason.level, reason.rule) for reason in verdict.reasons] == [
+        ("DEGRADED", "idle_during"),
+        ("INVALID", "findings"),
+        ("DEGRADED", "socket_buffer"),
+        ("INVALID", "rate_ratio"),
+        ("INVALID", "completion"),
+    ]
+
+
+def test_causes_come_before_effects_and_invalid_ones_before_degraded_ones(spoiled: Callable[..., Verdict]) -> None:
     def spoil(m: Measurement) -> None:
         stretch("gradients#0", 1.2)(m)
         stretch("gradients#1", 1.4)(m)

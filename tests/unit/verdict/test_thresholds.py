@@ -36,7 +36,7 @@ def test_one_sided_bands() -> None:
 def test_the_worst_level_is_that_of_the_worst_reason() -> None:
     degraded, invalid = Reason("DEGRADED", "a", "x"), Reason("INVALID", "b", "y")
     assert worst([]) == "VALID"
-    assert Verdict.of([degraded, invalid]) == Verdict("INVALID", (invalid, degraded))
+    assert Verdict.of([degraded, invalid]) == Verdict("INVALID", (degraded, invalid))
 
 
 def test_every_threshold_is_explained() -> None:
