@@ -66,8 +66,9 @@ def carry_out(
     plugins: Sequence[Path],
     counterfactual: bool = False,
 ) -> Outcome:
-    """Run a scenario file to its end, showing how far it is on standard error."""
+    """Run a scenario file to its end, showing how far it is on standard error, and first if the machine is busy."""
     from emu import runner  # noqa: PLC0415
+    from emu.cli.busy import BusyWarning  # noqa: PLC0415
     from emu.cli.progress import display  # noqa: PLC0415
 
     said = messages()
@@ -78,7 +79,7 @@ def carry_out(
             out=out,
             overrides=overrides,
             plugins=plugins,
-            listener=listener,
+            listener=BusyWarning(said, listener),
             counterfactual=counterfactual,
         )
 

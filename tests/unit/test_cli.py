@@ -16,6 +16,7 @@ from rich.console import Console
 
 from emu.cli import main
 from emu.cli.app import run_command
+from emu.cli.busy import idle_share
 from emu.cli.grid import Field, _fitting
 from emu.cli.pages import SCHEMA_FILE, regenerate, schema_text
 from emu.cli.progress import PlainLines, display
@@ -23,6 +24,7 @@ from emu.cli.tables import reason_lines, show_run
 from emu.doctor import Check
 from emu.errors import EmuError, InputError
 from emu.lab.errors import LabError
+from emu.lab.system import CpuTimes
 from emu.outcome import Outcome
 from emu.progress import Progress
 from emu.results import RunSummary, summarise
@@ -62,6 +64,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
             return result
 
         monkeypatch.setattr("emu.runner.run", run)
+        monkeypatch.setattr("emu.cli.busy.idle_share", lambda: 0.9)
         return calls
 
     return lab
@@ -112,6 +115,32 @@ def test_where_processors_were_busy_a_quiet_machine_is_the_advice(good: Outcome,
     assert f"  {level}: t0:1: slow" in said
     assert said.count("repeat it when the machine is quiet") == 1
     assert "quiet" not in shown(summarise(spoiled(good, Verdict(level, (slow,)))), 80)
+
+
+@pytest.mark.parametrize("first", [Progress("plan", "sigma 100"), Progress("build", "16 hosts", "optical")])
+def test_a_busy_machine_is_told_once_before_the_lab(
+    lab: Lab, good: Outcome, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], first: Progress
+) -> None:
+    lab(good, first, Progress("build", "20 switches", "optical"))
+    monkeypatch.setattr("emu.cli.busy.idle_share", lambda: 0.124)
+    assert run_command(["run", "x.yaml"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "emu: warning: processors are only 12 % idle: the verdict may suffer"
+    assert len(said) == 3
+    assert not any("idle" in line for line in said[1:])
+
+
+def test_a_machine_with_time_to_spare_is_no_news(lab: Lab, good: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
+    lab(good, Progress("plan", "sigma 100"))
+    assert run_command(["run", "x.yaml"]) == 0
+    assert capsys.readouterr().err == "emu: plan: sigma 100\n"
+
+
+def test_the_idle_share_is_that_of_the_processors_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([CpuTimes(100, 1000), CpuTimes(130, 1100)])
+    monkeypatch.setattr(CpuTimes, "read", lambda: next(times))
+    monkeypatch.setattr("emu.cli.busy._WATCHED", 0)
+    assert idle_share() == pytest.approx(0.3)
 
 
 def test_an_interrupted_run_shows_what_there_is(lab: Lab, good: Outcome, capsys: pytest.CaptureFixture[str]) -> None:
