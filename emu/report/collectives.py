@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS: Final = 240
+_BOUNDS: Final[Mapping[Level, str]] = {"VALID": "yes", "DEGRADED": "beyond VALID's", "INVALID": "beyond DEGRADED's"}
+"""Of the level that a ratio alone would have. A verdict weighs more, so none is written here."""
 _SWEEP: Final = 3
 _WIDE: Final = 4
 """A step with so many sizes, the largest so many times the smallest, is a sweep and drawn as one."""
@@ -33,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Collectives of one step, kind and size on one fabric. level: what their ratio alone would be judged."""
+    """Collectives of one step, kind and size on one fabric. bounds: whether their ratio is in those of a verdict."""
 
     place: int
     fabric: str
@@ -48,7 +50,7 @@ class Row:
     ratio: Cell
     algbw: Cell
     busbw: Cell
-    level: Level | None
+    bounds: str
 
 
 def collective_rows(series: Sequence[Series]) -> tuple[list[Row], int]:
@@ -125,7 +127,7 @@ def _row(one: Series, phase: str, label: str, what: str, size: float, rows: pd.D
         ratio=Cell(words.ratio(ratio), ratio if np.isfinite(ratio) else -1.0),
         algbw=Cell(words.bandwidth(algbw), algbw),
         busbw=Cell(words.bandwidth(busbw), busbw),
-        level=THRESHOLDS.completion.level(ratio) if np.isfinite(ratio) and not one.predicted else None,
+        bounds=_BOUNDS[THRESHOLDS.completion.level(ratio)] if np.isfinite(ratio) and not one.predicted else words.NONE,
     )
 
 

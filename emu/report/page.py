@@ -18,6 +18,7 @@ from emu.report.darkness import dark_points, dark_rows, unsuccessful
 from emu.report.decided import decisions
 from emu.report.drawing import draw, wired
 from emu.report.facts import fabric_facts, facts
+from emu.report.modelled import counterfactual_rows
 from emu.report.phases import phase_bars
 from emu.report.series import Run, Series, phase_order
 from emu.report.shapes import Json, script_json
@@ -26,6 +27,7 @@ from emu.report.verdicts import cards
 from emu.report.wires import circuit_rows, link_rows, link_spread
 from emu.results.wiring import StoredFabric
 from emu.verdict.levels import worst
+from emu.verdict.thresholds import THRESHOLDS
 
 SCRIPTS: Final = ("base.js", "tables.js", "fabric.js", "timeline.js", "charts.js", "main.js")
 """Of the page, in the order in which they run; each adds to the object `report`."""
@@ -56,8 +58,10 @@ def page(runs: Sequence[Run], series: Sequence[Series]) -> str:
         fabrics=fabric_facts(series),
         phases=bars,
         one_scale=one_scale,
+        others=counterfactual_rows(series),
         optical=any(one.entry.ocses for one in series),
         collectives=rows,
+        bounds=THRESHOLDS.completion,
         more_collectives=more,
         links=link_rows(series),
         circuits=circuits,

@@ -78,9 +78,9 @@ def electrical(folder: Path) -> Path:
 
 
 def predicted(folder: Path, name: str = "predicted") -> Path:
-    """What the model says of both fabrics, whose circuits change amid the first step; no lab was opened."""
+    """What the model says of both fabrics, with counterfactuals; circuits change amid the first step."""
     (folder / "example.yaml").write_text(synthetic.SCENARIO.replace("at: 1s", "at: 10ms"))
-    return predict_scenario(load(folder / "example.yaml"), out=folder / name).directory
+    return predict_scenario(load(folder / "example.yaml"), out=folder / name, counterfactual=True).directory
 
 
 def decided(folder: Path, count: int, name: str = "decided") -> Path:
@@ -103,9 +103,9 @@ def nothing(folder: Path) -> Path:
     return written(run)
 
 
-def doubtful(folder: Path) -> Path:
+def doubtful(folder: Path, name: str = "doubtful") -> Path:
     """A run with many reasons, and text in them that a page must not take for its own."""
-    run = synthetic.outcome(folder, folder / "doubtful", STEPS)
+    run = synthetic.outcome(folder, folder / name, STEPS)
     run.fabrics[0] = replace(run.fabrics[0], verdict=_invalid(9, "is <b>slow</b> & </script> late"))
     return written(run)
 

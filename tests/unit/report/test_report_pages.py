@@ -16,6 +16,7 @@ from emu.report import write_report
 from emu.report.collectives import collective_rows, sweeps
 from emu.report.darkness import dark_points, dark_rows
 from emu.report.decided import decisions
+from emu.report.modelled import counterfactual_rows
 from emu.report.series import load_series
 from emu.report.verdicts import cards
 from emu.report.wires import circuit_rows, link_rows
@@ -134,6 +135,32 @@ def test_of_a_predicted_change_there_is_only_what_was_asked_for(folder: Path) ->
     assert [point["figure"] for point in dark_points(series)] == ["asked"]
 
 
+def test_counterfactuals_stand_beside_what_was(folder: Path) -> None:
+    run = examples.predicted(folder, "otherwise")
+    rows = counterfactual_rows(load_series([run])[1])
+    assert [(row.fabric, row.phase) for row in rows] == [
+        ("optical", "whole run"), ("optical", "gradients"), ("optical", "sweep")
+    ]  # fmt: skip
+    assert rows[0].was == "96.59 ms"
+    assert rows[0].instant.text == "86.59 ms"  # without the 10 ms of its change
+    assert rows[0].never.text not in (rows[0].was, rows[0].instant.text, "–")
+    html = shown(write_report([run], folder / "otherwise.html").read_text(encoding="utf-8"))
+    assert '<th scope="col" class="num">changes in no time, modelled</th>' in html
+    assert '<td class="num">86.59 ms</td>' in html
+
+
+def test_a_counterfactual_without_a_path_says_why(folder: Path) -> None:
+    run = examples.predicted(folder, "cut")
+    manifest = json.loads((run / "manifest.json").read_text())
+    never = manifest["fabrics"][1]["counterfactuals"][1]
+    never.update(end_s=None, phases_s={"gradients": 0.5, "sweep": None}, problems={"sweep": "h0 has no path to h4"})
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    rows = counterfactual_rows(load_series([run])[1])
+    assert [row.never.text for row in rows] == ["no path", "500 ms", "no path"]
+    html = shown(write_report([run], folder / "cut.html").read_text(encoding="utf-8"))
+    assert html.count('<p class="note">No path: h0 has no path to h4</p>') == 1
+
+
 def test_beside_measured_runs_a_prediction_is_called_one(optical: Path, folder: Path) -> None:
     both = [optical, examples.predicted(folder, "beside")]
     assert [run.label for run in load_series(both)[0]] == ["optical (measured)", "beside (predicted)"]
@@ -182,8 +209,20 @@ def test_collectives_of_one_step_and_size_are_one_row_for_each_fabric(optical: P
         *(("sweep", fabric, 2, f"{size} GiB") for size in (1, 2, 4, 8) for fabric in ("fat-tree", "optical")),
     ]
     assert rows[0].ratio.text == "1.035"  # the median of 1.03 and 1.04
-    assert rows[0].level == "VALID"
+    assert rows[0].bounds == "yes"
     assert rows[0].busbw.value == pytest.approx(1.75 * rows[0].algbw.value)  # 2 * 7/8
+
+
+def test_a_ratio_in_bounds_is_no_verdict(folder: Path) -> None:
+    html = shown(
+        write_report([examples.doubtful(folder, "bounds")], folder / "bounds.html").read_text(encoding="utf-8")
+    )
+    table = re.search(r'<table class="sortable" id="collectives-table">.*?</table>', html)
+    assert table is not None
+    assert "ratio in bounds" in table[0]
+    assert table[0].count("<td>yes</td>") == 10
+    assert "VALID" not in table[0]
+    assert "(0.98 to 1.1 for VALID, 0.95 to 1.3 for DEGRADED)" in html
 
 
 def test_steps_of_many_sizes_are_sweeps(optical: Path) -> None:
