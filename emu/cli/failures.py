@@ -45,13 +45,18 @@ def _stopped(error: Exception, arguments: list[str]) -> int:
         _close_output()
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror}", Exit.ERROR)
     if hasattr(error, "format_message"):  # a usage error; where its class lives depends on typer's version
-        return _fail(f"{error.format_message()}; see --help", Exit.INPUT)
+        return _fail(f"{_plain(error.format_message())}; see --help", Exit.INPUT)
     code = getattr(error, "exit_code", None)
     if type(error).__name__ == "Abort" or code == Exit.INTERRUPTED:
         return _fail("interrupted", Exit.INTERRUPTED)
     if isinstance(code, int):
         return code
     return _defect(error, arguments)
+
+
+def _plain(message: str) -> str:
+    """What the parser says, without the name of the exception behind it and ready to be continued."""
+    return message.replace(": Value error, ", ": ").rstrip(".")
 
 
 def _defect(error: Exception, arguments: list[str]) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emu.cli.exits import OF_VERDICT, Exit
+from emu.cli.lines import show_line
 from emu.cli.options import Counterfactual, Debug, Json, Out, Plugins, Repeat, ScenarioFile, Seed, given
 from emu.cli.output import messages, plugins_kept_apart, results, write_json
 
@@ -85,11 +86,14 @@ def carry_out(
 
 
 def show_outcome(outcome: Outcome, *, as_json: bool) -> Exit:
-    """Print what a run came to; its exit status."""
+    """Print what a run came to; its exit status, which is explained to people unless it is 0."""
     from emu.results import summarise  # noqa: PLC0415
 
     show_summary(summarise(outcome), as_json=as_json)
-    return Exit.INTERRUPTED if outcome.interrupted else OF_VERDICT[outcome.verdict]
+    status = Exit.INTERRUPTED if outcome.interrupted else OF_VERDICT[outcome.verdict]
+    if status and not as_json:
+        show_line(results(), f"exit status {status:d}: {status.name}")
+    return status
 
 
 def show_summary(summary: RunSummary, *, as_json: bool) -> None:

@@ -86,6 +86,7 @@ def test_a_run_shows_its_table_its_verdicts_and_its_directory(
     assert re.search(r"fabric +measured +min +max +ideal ratio +busbw verdict", out)
     assert "gradients: ring all-reduce of 16 ranks, 512 MiB, 2 times" in out
     assert re.search(r"fat-tree +84\.19 ms +83\.78 ms +84\.59 ms +81\.34 ms 1\.035 +11\.96 GB/s VALID", out)
+    assert "exit status" not in out
     assert out.index("fat-tree: VALID") < out.index("optical: VALID") < out.index("runs/example")
 
 
@@ -104,7 +105,9 @@ def test_the_status_is_that_of_the_worst_verdict_and_reasons_are_shown(
     lab(spoiled(good, verdict))
     assert run_command(["run", "x.yaml"]) == status
     reason = verdict.reasons[0]
-    assert f"optical: {verdict.level}\n  {reason.level}: {reason.place}: {reason.text}\n" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert f"optical: {verdict.level}\n  {reason.level}: {reason.place}: {reason.text}\n" in out
+    assert out.splitlines()[-1] == f"exit status {status}: {verdict.level}"
 
 
 @pytest.mark.parametrize("rule", ["idle_before", "idle_during"])
@@ -148,6 +151,7 @@ def test_an_interrupted_run_shows_what_there_is(lab: Lab, good: Outcome, capsys:
     assert run_command(["run", "x.yaml"]) == 130
     out = capsys.readouterr().out
     assert "Interrupted" in out
+    assert out.endswith("\nexit status 130: INTERRUPTED\n")
     assert "fat-tree: VALID" in out
 
 

@@ -86,3 +86,10 @@ def test_what_cannot_be_listed_is_bad_input(capsys: pytest.CaptureFixture[str], 
     assert words in printed.err
     assert printed.err.count("\n") == 1
     assert printed.out == ""
+
+
+def test_what_cannot_be_listed_is_told_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["list", "foo"]) == 2
+    parts = "'fabrics', 'policies', 'workloads', 'models', 'collectives'"
+    expected = f"emu: error: Invalid value for 'WHAT': 'foo' is not one of {parts}; see --help\n"
+    assert capsys.readouterr().err == expected
